@@ -1,4 +1,5 @@
 from . import bias as bias
+from . import data as data
 from . import empirical as empirical
 from . import kernels as kernels
 from . import networks as networks
@@ -45,6 +46,8 @@ from .theory.gaussian_processes import nngp as nngp
 from .theory.gaussian_processes import ntk as ntk
 from .theory.summaries import summary as summary
 from .theory.theory import Theory as Theory
+from .training.train import train as train
+from .training.trainability import trainability as trainability
 from .tuning.recommend import recommend as recommend
 from .tuning.tune import tune as tune
 

@@ -13,7 +13,8 @@ import pytest
 import meanfield as mf
 
 DOCS = Path(__file__).parent.parent / "docs"
-ROOMS = ("bias", "empirical", "kernels", "networks", "prediction", "presentation", "symbolic", "training", "tuning")
+ROOMS = ("bias", "data", "empirical", "kernels", "networks", "prediction", "presentation", "symbolic", "training")
+ROOMS += ("tuning",)
 QUESTION = re.compile(r"(?m)^\| (?P<question>[^|]*) \| `(?P<call>mf\..*?)` \| \[")
 CALLS = [m.groupdict() for m in QUESTION.finditer((DOCS / "index.md").read_text(encoding="utf-8"))]
 

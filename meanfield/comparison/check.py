@@ -304,7 +304,7 @@ def measure(
     one_point({"sigma_w": sigma_w, "sigma_b": sigma_b, **rates}, layerwise)
     asked = set(() if settings.get("quantities") is None else names_of(settings["quantities"], "quantities"))
     higher = bool(asked & set("PQRSTU"))
-    block, numbers = _asked(run_ensemble, network, sigma_w, sigma_b, settings, higher)
+    block, numbers = record_and_settings(run_ensemble, network, sigma_w, sigma_b, settings, higher)
     refuse_not_real(numbers["width"], "width")
     widths = np.ravel(np.asarray(numbers["width"], dtype=object)).tolist()
     widest = max((n for w in widths if isinstance(n := count_of(w), int | float)), default=0)
@@ -331,7 +331,7 @@ def measure_criticality(
     >>> found.phase
     'ordered'
     """
-    block, numbers = _asked(_measure_criticality, network, sigma_w, sigma_b, settings)
+    block, numbers = record_and_settings(_measure_criticality, network, sigma_w, sigma_b, settings)
     with watched(numbers.pop("progress", None), "networks") as bar:
         return _measure_criticality(block, progress=bar, **numbers)
 
@@ -349,7 +349,7 @@ def measure_critical_line(network: Any, *, sigma_w: Any, sigma_b: Any, **setting
     >>> print(found)
     σ_w² = 2.002 ± 0.04 at σ_b² = 0.1 (N = 200, L = 12, 8 networks)
     """
-    block, numbers = _asked(_measure_critical_line, network, sigma_w, sigma_b, settings)
+    block, numbers = record_and_settings(_measure_critical_line, network, sigma_w, sigma_b, settings)
     with watched(numbers.pop("progress", None), "networks") as bar:
         return _measure_critical_line(block, progress=bar, **numbers)
 
@@ -369,13 +369,13 @@ def measure_pairs(network: Any, *, sigma_w: Any = None, sigma_b: Any = None, **s
     >>> bool(low < found.c[0, -1] < high)
     True
     """
-    block, numbers = _asked(_measure_pairs, network, sigma_w, sigma_b, settings)
+    block, numbers = record_and_settings(_measure_pairs, network, sigma_w, sigma_b, settings)
     refuse_not_real(numbers["width"], "width")
     with watched(numbers.pop("progress", None), "networks") as bar:
         return _measure_pairs(block, progress=bar, **numbers)
 
 
-def _asked(
+def record_and_settings(
     function: Callable, network: Any, sigma_w: Any, sigma_b: Any, settings: dict[str, Any], higher: bool = False
 ) -> tuple[Block, dict[str, Any]]:
     """(the record, what `function` is given with it) of a verb that measures: of its keywords, those that `function`

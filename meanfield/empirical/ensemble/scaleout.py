@@ -8,11 +8,8 @@ whole: a run that was killed goes on from it and ends with the same bits.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
-import tempfile
 import time
-import zipfile
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
@@ -23,7 +20,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.checkpoints import Checkpoint, explain
 from meanfield.empirical.ensemble.blocks import Block, edges, measure_block, measure_elsewhere, measure_on_device
 from meanfield.empirical.ensemble.parallel import threads_used
 from meanfield.empirical.ensemble.running import Running
@@ -40,7 +37,7 @@ def run_blocks(plan: Plan, run: Running) -> list[Block]:
     networks = run.networks
     borders = edges(networks)
     file = None if run.checkpoint is None else Checkpoint(Path(run.checkpoint), fingerprint(plan, run))
-    found: dict[int, Block] = {} if file is None else file.read()
+    found: dict[int, Block] = {} if file is None else dict(_blocks(file.read()))
     missing = [g for g in range(len(borders) - 1) if g not in found]
     stop, scratch = Event(), local()
 
@@ -67,7 +64,7 @@ def run_blocks(plan: Plan, run: Running) -> list[Block]:
         if run.progress is not None:
             run.progress(done, networks)
         if file is not None and time.monotonic() - written > SECONDS_BETWEEN_CHECKPOINTS:
-            file.write(found)
+            file.write(_arrays(found))
             written = time.monotonic()
 
     with ExitStack() as stack:
@@ -89,11 +86,11 @@ def run_blocks(plan: Plan, run: Running) -> list[Block]:
             for future in futures:
                 future.cancel()
             if file is not None:
-                file.write(found)
-            _explain(error, file, len(found), len(borders) - 1)
+                file.write(_arrays(found))
+            explain(error, file, len(found), len(borders) - 1, "blocks")
             raise
     if file is not None:
-        file.write(found)
+        file.write(_arrays(found))
     return [found[g] for g in range(len(borders) - 1)]
 
 
@@ -106,27 +103,6 @@ def _on_device(
         missing = missing[len(run) :]
         counts = [int(borders[g + 1] - borders[g]) for g in run]
         yield from zip(run, measure_on_device(plan, whole.first + int(borders[run[0]]), counts, whole.keep))
-
-
-def _explain(error: BaseException, file: Checkpoint | None, done: int, blocks: int) -> None:
-    """Say in a sentence what a lost worker, or a plan that cannot travel, leaves behind."""
-    lost = type(error).__name__ in ("BrokenProcessPool", "BrokenThreadPool", "BrokenExecutor", "KilledWorker")
-    told = str(error).lower()
-    if not lost and "pickle" not in told and "local object" not in told:  # the last in Python 3.12 and 3.13
-        return
-    kept = (
-        f"{done} of {blocks} blocks are in {file.path}: the same call goes on from there"
-        if file is not None
-        else "give checkpoint=... to keep what is done"
-    )
-    what = (
-        "A worker of the executor died (a script that spawns processes must guard its main part with "
-        "if __name__ == '__main__')"
-        if lost
-        else "The functions of an activation cannot be sent to another process (give a formula, a registered name or "
-        "ScalarPair.from_sources)"
-    )
-    raise MeanFieldError(f"{what}; {kept}.") from error
 
 
 def fingerprint(plan: Plan, run: Running) -> str:
@@ -151,52 +127,9 @@ def fingerprint(plan: Plan, run: Running) -> str:
     return hashlib.sha256(repr(what).encode() + given).hexdigest()
 
 
-class Checkpoint:
-    """Blocks in one .npz file: every field stacked over the blocks that are done."""
-
-    def __init__(self, path: Path, key: str) -> None:
-        if not path.parent.is_dir():
-            raise MeanFieldError(f"A checkpoint was asked for in {path.parent}, but there is no folder of that name.")
-        self.path, self._key = path, key
-
-    def read(self) -> dict[int, Block]:
-        """The blocks on file, none if there is no file; raises `MeanFieldError` for a file of another run."""
-        if not self.path.exists():
-            return {}
-        try:
-            with np.load(self.path, allow_pickle=False) as data:
-                arrays = {name: data[name] for name in data.files}
-                key = str(arrays.pop("key"))
-        except OSError as error:
-            raise MeanFieldError(f"{self.path} cannot be read: {error.strerror or error}.") from None
-        except (ValueError, KeyError, TypeError, zipfile.BadZipFile):  # an .npy is no archive
-            raise MeanFieldError(f"{self.path} is not a checkpoint; remove it or name another file.") from None
-        if key != self._key:
-            raise MeanFieldError(
-                f"{self.path} is the checkpoint of another run (other settings, seed or number of networks); remove it "
-                "or name another file."
-            )
-        return dict(_blocks(arrays))
-
-    def write(self, found: dict[int, Block]) -> None:
-        """Whole or not at all: a temporary file in the same folder takes the place of the old one."""
-        if not found:
-            return
-        buffer = io.BytesIO()
-        np.savez(buffer, key=np.array(self._key), **_arrays(found))  # type: ignore[arg-type]
-        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as out:
-                out.write(buffer.getvalue())
-                out.flush()
-                os.fsync(out.fileno())
-            os.replace(name, self.path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-
-
 def _arrays(found: dict[int, Block]) -> dict[str, np.ndarray]:
+    if not found:
+        return {}
     order = sorted(found)
     blocks = [found[g] for g in order]
     arrays = {"order": np.array(order)}
@@ -215,6 +148,8 @@ def _arrays(found: dict[int, Block]) -> dict[str, np.ndarray]:
 
 
 def _blocks(arrays: dict[str, np.ndarray]):
+    if not arrays:
+        return
     ends = np.cumsum(arrays["count"])
     for i, g in enumerate(arrays["order"].tolist()):
         own = slice(int(ends[i] - arrays["count"][i]), int(ends[i]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from meanfield.empirical.network.derivatives import Derivative, Product
@@ -13,9 +15,10 @@ class Cotangents(Stack):
     """Vectors taken back: (number of vectors, positions, neurons). `met` are those of the result of the last operation
     that was passed: its gradients are taken with them."""
 
-    def __init__(self, rows: np.ndarray) -> None:
+    def __init__(self, rows: np.ndarray, new: Callable[..., np.ndarray] = aligned) -> None:
+        """new(*shape): an empty array."""
         super().__init__(rows)
-        self.met = rows
+        self.met, self._new = rows, new
 
     @property
     def rows(self) -> np.ndarray:
@@ -31,17 +34,16 @@ class Cotangents(Stack):
     def multiply(self, site: Site) -> None:
         assert isinstance(site.derivative, Product)
         rows = self._stack.pop()
-        self._stack += [_pulled(one, rows) for one in (site.derivative.by_saved, site.derivative.by_top)]
+        self._stack += [self._pulled(one, rows) for one in (site.derivative.by_saved, site.derivative.by_top)]
 
     def apply(self, site: Site) -> None:
         self.met = self._stack[-1]
         if site.derivative is not None:
             assert isinstance(site.derivative, Derivative)
-            self._stack[-1] = _pulled(site.derivative, self.met)
+            self._stack[-1] = self._pulled(site.derivative, self.met)
             site.derivative.release()
 
-
-def _pulled(derivative: Derivative, rows: np.ndarray) -> np.ndarray:
-    out = aligned(len(rows), *derivative.before)
-    derivative.pull(np.ascontiguousarray(rows), out)
-    return out
+    def _pulled(self, derivative: Derivative, rows: np.ndarray) -> np.ndarray:
+        out = self._new(len(rows), *derivative.before)
+        derivative.pull(np.ascontiguousarray(rows), out)
+        return out

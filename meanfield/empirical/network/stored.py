@@ -66,7 +66,7 @@ def draw_network(
         f"The parameters of a network of {ensemble.depth} layers and {max(ensemble.widths)} neurons",
         "take fewer neurons or layers",
     )
-    drawn = {name: _drawn(one, seed, index, name.layer) for name, one in held}
+    drawn = {name: drawn_parameter(one, seed, index, name.layer) for name, one in held}
     values = {name: drawn[name] for name, one in held if one.trained}
     fixed = {name: drawn[name] for name, one in held if not one.trained}
     shape = ensemble.fan_ins().shape
@@ -248,7 +248,8 @@ def _held(ensemble: Ensemble) -> Iterator[tuple[Name, Parameter]]:
                 yield Name(layer, place, one.name), one
 
 
-def _drawn(one: Parameter, seed: int, index: int, layer: int) -> np.ndarray:
+def drawn_parameter(one: Parameter, seed: int, index: int, layer: int) -> np.ndarray:
+    """What a parameter starts from: standard normal from its stream, or its own number."""
     if one.start is not None:
         return np.full(one.shape, one.start)
     if len(one.shape) < 2:

@@ -1,0 +1,183 @@
+"""`trainability`: which networks of a grid train, with what the theory says of each beside it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from meanfield.base.arguments import refuse_not_real, shown, spoken, whole
+from meanfield.base.arrays import Arrays
+from meanfield.base.errors import MeanFieldError, one_line
+from meanfield.base.export import Result, plain
+from meanfield.base.printed import wrapped
+from meanfield.base.progress import Progress
+from meanfield.base.words import unknown
+from meanfield.training.prepared import prepared
+from meanfield.training.train import trained
+from meanfield.training.trained_networks import Training, with_error
+
+
+@spoken
+def trainability(
+    network: Any,
+    data: Any,
+    *,
+    axes: Mapping[str, Any],
+    networks: int = 2,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    checkpoint: str | os.PathLike | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> TrainabilityMap:
+    """Networks trained at every point of a grid of one or two axes: `train`, with the same data and seeds everywhere.
+
+    axes: the values of one or two arguments of `train`, or of the network's symbols, by their names:
+    {"sigma_w": [1, 1.5, 2], "depth": [8, 16]}. settings: the others. The unit of work is one network of one point at
+    one rate; threads, executor, checkpoint: as in `train`, for the whole grid.
+    Returns: a `TrainabilityMap`. Raises: MeanFieldError as `train`, before anything is trained.
+
+    >>> from meanfield.data import teacher
+    >>> data = teacher(inputs=40, test=0, input_dimension=4, classes=2)
+    >>> found = trainability("tanh", data, axes={"sigma_w": [0.5, 1.5]}, sigma_b=0.1, width=8, depth=8, steps=30,
+    ...     networks=2)
+    >>> found.mean("accuracy/train").shape, found.theory("xi").round(2).tolist()
+    ((2,), [0.71, 8.24])
+    """
+    given = _axes(axes, settings)
+    networks = whole(networks, "networks", 1, 10**6)
+    points = [dict(zip(given, values)) for values in itertools.product(*given.values())]
+    own = {"depth": 3, "width": 128, "head": None, "loss": "cross_entropy", "optimizer": "sgd", "rate": 0.1}
+    own |= {"steps": 200, "batch": None, "warmup": 0, "lambda_w": None, "lambda_b": None, "biases": True, "seed": 0}
+    own |= {"records": 10, "theta_inputs": 0, "sigma_w": None, "sigma_b": None}
+    asked = [prepared(network, data, **(own | settings | point)) for point in points]
+    runs = trained(asked, networks, threads, executor, checkpoint, progress)
+    return TrainabilityMap({k: np.array(v) for k, v in given.items()}, tuple(runs))
+
+
+def _axes(axes: Any, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
+    if not isinstance(axes, Mapping) or not 1 <= len(axes) <= 2:
+        raise MeanFieldError(
+            f"axes must be one or two arguments with their values, as in {{'sigma_w': [1, 2]}}, but {shown(axes)} was "
+            "given."
+        )
+    found = {}
+    for name, values in axes.items():
+        if name in settings:
+            raise MeanFieldError(f"{name} was given as an axis and as a number; give one of them.")
+        refuse_not_real(values, f"The axis {name}")
+        held = np.asarray(values)
+        if held.ndim != 1 or not held.size:
+            raise MeanFieldError(f"The axis {name} must be a list of numbers, but {shown(values)} was given.")
+        found[str(name)] = held.tolist()
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class TrainabilityMap(Result):
+    """Trainings over a grid. axes: the values by name, the first axis varies slowest; runs: a `Training` for every
+    point, in that order; item [i] or [i, j] is that of a point.
+
+    >>> from meanfield.data import teacher
+    >>> data = teacher(inputs=30, test=0, input_dimension=4, classes=2)
+    >>> found = trainability("tanh", data, axes={"depth": [2, 3]}, sigma_w=1.5, sigma_b=0, width=8, steps=5, networks=1)
+    >>> found[1].about
+    'MLP, tanh, sigma_w = 1.5, sigma_b = 0, depth 3, width 8; teacher; sgd, cross_entropy, full batch'
+    """
+
+    axes: dict[str, np.ndarray]
+    runs: tuple[Training, ...] = field(repr=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The numbers of values of the axes."""
+        return tuple(len(one) for one in self.axes.values())
+
+    def __getitem__(self, place: Any) -> Training:
+        flat = np.arange(len(self.runs)).reshape(self.shape)[place]
+        if np.ndim(flat):
+            raise MeanFieldError(f"A map of {len(self.axes)} axes has a run at each point, as in found[{'0, 0'}].")
+        return self.runs[int(flat)]
+
+    def mean(self, quantity: str) -> np.ndarray:
+        """`Training.final` at each point: the mean over the networks that did not diverge; NaN where all did."""
+        return self._each(quantity)[0]
+
+    def standard_error(self, quantity: str) -> np.ndarray:
+        """Its standard error; NaN of one network."""
+        return self._each(quantity)[1]
+
+    def _each(self, quantity: str) -> tuple[np.ndarray, np.ndarray]:
+        if quantity not in self.runs[0].quantities:
+            raise unknown("quantity of these networks", quantity, self.runs[0].quantities)
+        found = [(np.nan, np.nan) if r.diverged == r.networks else r.final(quantity) for r in self.runs]
+        mean, error = np.array(found).T
+        return mean.reshape(self.shape), error.reshape(self.shape)
+
+    @cached_property
+    def diverged(self) -> np.ndarray:
+        """How many networks diverged at each point."""
+        return np.array([run.diverged for run in self.runs]).reshape(self.shape)
+
+    @property
+    def rates(self) -> np.ndarray:
+        """The rate that was taken at each point."""
+        return np.array([run.rate for run in self.runs]).reshape(self.shape)
+
+    def theory(self, quantity: str = "xi") -> np.ndarray:
+        """ξ ("xi") or χ_J* ("chi_J") of the network at each point, at infinite width; NaN where it is not known.
+
+        Raises: MeanFieldError for another quantity.
+        """
+        if quantity not in ("xi", "chi_J"):
+            raise unknown("quantity of a phase", quantity, ("xi", "chi_J"))
+        return np.array([run.depth_scale(quantity) for run in self.runs]).reshape(self.shape)
+
+    def data(self) -> dict[str, Any]:
+        """The axes, and the final numbers of every point."""
+        names = [n for n in self.runs[0].quantities if self.runs[0][n].ndim == 2]
+        own = {n: {"mean": plain(self.mean(n)), "standard_error": plain(self.standard_error(n))} for n in names}
+        more = {"diverged": plain(self.diverged), "rate": plain(self.rates), "xi": plain(self.theory("xi"))}
+        return {"about": self.runs[0].about, "axes": plain(self.axes), **own, **more}
+
+    def arrays(self) -> Arrays:
+        """The final numbers over the axes."""
+        axes, columns = tuple(self.axes), dict[str, Any]()
+        for name in self.runs[0].quantities:
+            if self.runs[0][name].ndim == 2:
+                columns[name.replace("/", "_")] = axes, self.mean(name)
+                columns[name.replace("/", "_") + "_error"] = axes, self.standard_error(name)
+        columns |= {"diverged": (axes, self.diverged), "rate": (axes, self.rates), "xi": (axes, self.theory("xi"))}
+        return Arrays({k: ((k,), v) for k, v in self.axes.items()}, columns, {"about": self.runs[0].about})
+
+    def plot(self, quantity: str | None = None, times: float = 6.0, ax: Any = None) -> Any:
+        """The mean of a quantity (accuracy, or loss where there are no classes) over the axes, with what the theory
+        says: the depths `times` ξ where depth is an axis, else the line χ_J* = 1. Returns: the Axes."""
+        from meanfield.training.training_figures import plot_map
+
+        own = "accuracy/train" if "accuracy/train" in self.runs[0].quantities else "loss/train"
+        return plot_map(self, quantity or own, float(times), ax)
+
+    def __repr__(self) -> str:
+        sizes = " × ".join(f"{len(v)} {k}" for k, v in self.axes.items())
+        return one_line("TrainabilityMap", f"{sizes}, {self.runs[0].networks} networks each")
+
+    def __str__(self) -> str:
+        names = [n for n in ("accuracy/train", "accuracy/test", "loss/train") if n in self.runs[0].quantities][:2]
+        lines = [self.runs[0].about.partition(";")[2].strip()]
+        head = "".join(f"{k:>9}" for k in self.axes) + "".join(f"  {n:>15}" for n in names)
+        lines.append(f"{head}  {'xi':>7}  diverged")
+        means = [(self.mean(n), self.standard_error(n)) for n in names]
+        xi = self.theory("xi")
+        for k, values in enumerate(itertools.product(*self.axes.values())):
+            at = np.unravel_index(k, self.shape)
+            row = "".join(f"{v:>9.4g}" for v in values) + "".join(f"  {with_error(m[at], e[at]):>15}" for m, e in means)
+            lines.append(f"{row}  {xi[at]:>7.4g}  {self.diverged[at]:>8}")
+        return wrapped("\n".join(lines))

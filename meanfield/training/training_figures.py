@@ -1,0 +1,79 @@
+"""Pictures of networks that were trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from meanfield.base.drawing import COLOURS, LOOK, STYLES, WIDTH, drawn, figure_of, new_figure, require
+from meanfield.base.errors import MeanFieldError
+from meanfield.base.quantities import mathtext
+
+
+def plot_training(run: Any, ax: Any) -> Any:
+    """`Training.plot`; run: the training."""
+    names = [name for name in ("loss", "accuracy") if f"{name}/train" in run.values]
+    given = [] if ax is None else list(ax) if isinstance(ax, Iterable) else [ax]
+    with require().rc_context(LOOK):
+        if not given:
+            figure = new_figure(WIDTH, 0.5 + 1.7 * len(names))
+            given = list(figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0])
+        try:
+            predicted = run.predicted_loss()
+        except MeanFieldError:  # the title says what is known instead
+            predicted = {}
+        for name, panel in zip(names, given):
+            for curve, part in enumerate(("train", "test")):
+                if f"{name}/{part}" not in run.values:
+                    continue
+                mean, error = run.mean(f"{name}/{part}")
+                colour = COLOURS[curve]
+                panel.fill_between(run.steps, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.25, linewidth=0)
+                panel.plot(run.steps, mean, color=colour, linestyle=STYLES[0], label=f"{part}, networks")
+                if name == "loss" and part in predicted:
+                    label = f"{part}, theory"
+                    panel.plot(run.steps, predicted[part], color=colour, linestyle=STYLES[1], label=label)
+                elif name == "loss":
+                    panel.set_yscale("log") if np.nanmax(mean) > 30 * np.nanmin(mean) > 0 else None
+            panel.set_ylabel(name)
+        said = "" if predicted else run.phase()
+        if said:
+            given[0].set_title(said, fontsize=7, loc="left")
+        given[0].legend()
+        given[len(names) - 1 if len(given) >= len(names) else 0].set_xlabel("step")
+        return drawn(given)
+
+
+def plot_map(found: Any, quantity: str, times: float, ax: Any) -> Any:
+    """`TrainabilityMap.plot`; found: the map."""
+    values, (first, *second) = found.mean(quantity), found.axes
+    with require().rc_context(LOOK):
+        panel = new_figure(WIDTH, 2.6).subplots() if ax is None else ax
+        if not second:
+            error = found.standard_error(quantity)
+            panel.errorbar(found.axes[first], values, 2 * error, fmt="o-", markersize=3, color=COLOURS[0])
+            panel.set(xlabel=mathtext(first), ylabel=quantity)
+            return panel
+        (other,) = second
+        scale, upright = found.theory("xi" if "depth" in found.axes else "chi_J"), first == "depth"
+        if upright:  # depth upwards
+            first, other = other, first
+        else:
+            values, scale = values.T, scale.T
+        x, y = found.axes[first], found.axes[other]
+        image = panel.pcolormesh(x, y, values, cmap="cividis", shading="nearest")
+        figure_of(panel).colorbar(image, ax=panel, label=quantity)
+        limits = panel.get_xlim(), panel.get_ylim()
+        if other == "depth":
+            halo = dict(color="white", linewidth=2.5)
+            panel.plot(x, times * scale[0], **halo)
+            panel.plot(x, times * scale[0], color="black", linewidth=1.0, linestyle="--", label=rf"{times:g} $\xi$")
+            panel.legend(facecolor="white", frameon=True, edgecolor="none", framealpha=1.0)
+        elif np.isfinite(scale).all() and (scale > 1).any() and (scale < 1).any():
+            panel.contour(x, y, scale, levels=[1.0], colors="white", linewidths=2.5)
+            panel.contour(x, y, scale, levels=[1.0], colors="black", linewidths=1.0, linestyles="--")
+            panel.set_title(r"dashed: $\chi_J^* = 1$", fontsize=7, loc="left")
+        panel.set(xlabel=mathtext(first), ylabel=mathtext(other), xlim=limits[0], ylim=limits[1])
+        return panel
