@@ -473,7 +473,7 @@ def test_a_run_as_a_data_frame(monkeypatch):
     theory = mf.derive("tanh")
     run = theory.propagate(sigma_w=1.2, sigma_b=0.1, depth=3)
     frame = run.to_frame()
-    assert frame.index == {"layer": [1, 2, 3]} and list(frame.columns) == ["K", "J"]
+    assert frame.index == {"layer": [1, 2, 3]} and list(frame.columns) == ["K", "J", "log_J"]
     assert np.array_equal(frame.columns["K"], run.K)
     grid = theory.propagate(sigma_w=[[1.0], [2.0]], sigma_b=[0.1, 0.2], depth=2)
     frame = grid.to_frame()
