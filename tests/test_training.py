@@ -29,7 +29,7 @@ from meanfield.training.train import train
 AT = dict(sigma_w=1.3, sigma_b=0.4)
 OWN = dict(
     depth=3, width=6, head=None, loss="cross_entropy", optimizer="sgd", rate=0.1, steps=5, batch=None, warmup=0,
-    lambda_w=None, lambda_b=None, biases=True, seed=3, records=5, theta_inputs=0,
+    lambda_w=None, lambda_b=None, biases=True, seed=3, records=5, theta_inputs=0, keep_weights=False,
 )  # fmt: skip
 
 
@@ -340,6 +340,25 @@ def test_a_network_that_diverges_is_told_with_its_step():
     assert np.isnan(run["loss/train"][:, -1]).all() and np.isfinite(run["loss/train"][:, 0]).all()
     with pytest.raises(mf.MeanFieldError, match="All 2 networks diverged"):
         run.final("loss/train")
+
+
+def test_networks_that_are_kept_are_run_again():
+    """Their outputs have the losses that were recorded; after no step they are those of the networks drawn."""
+    data = teacher(inputs=20, test=10, input_dimension=6)
+    call = dict(**AT, width=12, depth=3, loss="mse", networks=2, seed=5)
+    run = train("tanh", data, rate=0.1, steps=30, keep_weights=True, **call)
+    f = run.outputs(data.X_test)
+    assert f.shape == (2, 10, 1)
+    assert np.abs(((f[..., 0] - data.y_test) ** 2).mean(axis=1) / 2 - run["loss/test"][:, -1]).max() < 1e-13
+    start = train("tanh", data, steps=0, keep_weights=True, **call)
+    assert start.steps.tolist() == [0]
+    made = mf.empirical.draw_network(mf.networks.mlp("tanh"), **AT, depth=3, width=[12, 12, 1], seed=5, index=1,
+                                     input_dimension=6)  # fmt: skip
+    assert np.abs(start.outputs(data.X)[1] - made.forward(data.X)).max() < 1e-13
+    with pytest.raises(mf.MeanFieldError, match="train them with keep_weights=True"):
+        train("tanh", data, steps=1, **call).outputs(data.X)
+    with pytest.raises(mf.MeanFieldError, match="X has inputs of 1 × 2"):
+        run.outputs([[1.0, 2.0]])
 
 
 def test_several_rates_are_compared_on_a_tenth_held_out():

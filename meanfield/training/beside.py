@@ -18,7 +18,10 @@ from meanfield.theory.theory import Theory
 from meanfield.training.prepared import Prepared
 
 SAMPLE = 400  # training inputs that say which rates are stable
-_OWN = ("loss", "optimizer", "rate", "steps", "batch", "warmup", "biases", "seed", "records", "theta_inputs", "head")
+_OWN = (
+    "loss", "optimizer", "rate", "steps", "batch", "warmup", "biases", "seed", "records", "theta_inputs", "head",
+    "keep_weights",
+)  # fmt: skip
 _SIZES = ("width", "depth", "lambda_w", "lambda_b", "sigma_w", "sigma_b")
 
 

@@ -70,7 +70,7 @@ def _data(given: Any) -> Data:
 def _asked(
     block: Any, *, data: Data | None = None, sigma_w: Any, sigma_b: Any, depth: Any, width: Any, head: Any,
     loss: Any, optimizer: Any, rate: Any, steps: Any, batch: Any, warmup: Any, lambda_w: Any, lambda_b: Any,
-    biases: Any, seed: Any, records: Any, theta_inputs: Any,
+    biases: Any, seed: Any, records: Any, theta_inputs: Any, keep_weights: Any,
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None, **parameters: Any,
 ) -> tuple[Plan, tuple[float, ...], bool, tuple[Any, ...]]:  # fmt: skip
     """The plan, the rates, whether the last block makes the outputs, and the classes."""
@@ -105,12 +105,12 @@ def _asked(
     layers = Layers(ensemble, operations(last, pairs, held, depth, sigmas), outputs, flag(biases, "biases"))
     size = sum(float(np.prod(one.shape)) for _, one, _ in layers.held())
     require_memory(8 * 6 * size, "A network of this depth and width, as it is trained,", "take fewer neurons or layers")
-    steps = whole(steps, "steps", 1, 10**9)
+    steps = whole(steps, "steps", 0, 10**9)
     count = len(parts["train"])
     batch = count if batch is None else whole(batch, "batch", 1, count)
     plan = Plan(
         layers, parts, loss, optimizer, steps, batch, whole(warmup, "warmup", 0, steps), _records(records, steps), seed,
-        _theta(theta_inputs, parts["train"], outputs),
+        _theta(theta_inputs, parts["train"], outputs), flag(keep_weights, "keep_weights"),
     )  # fmt: skip
     return plan, rates, head is None and own is None, classes
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from meanfield.base.arguments import path, provides, spoken, whole
 from meanfield.base.progress import Progress, watched
+from meanfield.empirical.training.one_network import KEPT, with_parameters
 from meanfield.empirical.training.runs import Found, run_units
 from meanfield.networks.records import Block
 from meanfield.training.beside import Beside
@@ -42,6 +43,7 @@ def train(
     seed: int = 0,
     records: int | Sequence[int] = 10,
     theta_inputs: int = 0,
+    keep_weights: bool = False,
     threads: int | None = None,
     executor: Executor | None = None,
     checkpoint: str | os.PathLike | None = None,
@@ -67,7 +69,8 @@ def train(
     out is kept; all of them stand in .rates. warmup: steps in which η rises linearly from 0. batch: inputs of a step,
     all unless given. biases=False leaves β as they are drawn. networks: how many; seed: decides weights (those that
     `measure` draws) and batches. records: how many times, evenly, or after which steps a network is looked at, beside
-    the start and the end. theta_inputs: of so many training inputs Θ is followed, too.
+    the start and the end. theta_inputs: of so many training inputs Θ is followed, too. keep_weights: whether the
+    networks can be run on other inputs afterwards (.outputs).
 
     threads, executor, checkpoint, progress: as in `meanfield.empirical.run_ensemble`; the unit of work is one network
     at one rate, and the numbers are the same for any number of workers. Returns: a `Training`. Raises: MeanFieldError
@@ -83,7 +86,7 @@ def train(
         network, data, sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, width=width, head=head, loss=loss,
         optimizer=optimizer, rate=rate, steps=steps, batch=batch, warmup=warmup, lambda_w=lambda_w,
         lambda_b=lambda_b, biases=biases, seed=seed, records=records,
-        theta_inputs=theta_inputs, **parameters,
+        theta_inputs=theta_inputs, keep_weights=keep_weights, **parameters,
     )  # fmt: skip
     networks = whole(networks, "networks", 1, 10**6)
     return trained([one], networks, threads, executor, checkpoint, progress)[0]
@@ -118,7 +121,7 @@ def _result(one: Prepared, each: list[list[Found]]) -> Training:
     ends = [float(np.mean([run["loss/held_out"][-1] for run in runs])) for runs in each] if len(each) > 1 else [0.0]
     best = int(np.argmin([end if end == end else math.inf for end in ends]))
     runs, rate, plan = each[best], one.rates[best], one.plan
-    names = [n for n in runs[0] if n != "diverged_at" and all(n in run for run in runs)]
+    names = [n for n in runs[0] if n != "diverged_at" and n[: len(KEPT)] != KEPT and all(n in run for run in runs)]
     beside = Beside(one, rate)
     return Training(
         np.array(plan.records),
@@ -130,4 +133,5 @@ def _result(one: Prepared, each: list[list[Found]]) -> Training:
         beside.about,
         beside.message(),
         beside,
+        [with_parameters(plan, i, run) for i, run in enumerate(runs)] if plan.keep else [],
     )

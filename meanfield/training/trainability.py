@@ -56,7 +56,7 @@ def trainability(
     points = [dict(zip(given, values)) for values in itertools.product(*given.values())]
     own = {"depth": 3, "width": 128, "head": None, "loss": "cross_entropy", "optimizer": "sgd", "rate": 0.1}
     own |= {"steps": 200, "batch": None, "warmup": 0, "lambda_w": None, "lambda_b": None, "biases": True, "seed": 0}
-    own |= {"records": 10, "theta_inputs": 0, "sigma_w": None, "sigma_b": None}
+    own |= {"records": 10, "theta_inputs": 0, "keep_weights": False, "sigma_w": None, "sigma_b": None}
     asked = [prepared(network, data, **(own | settings | point)) for point in points]
     runs = trained(asked, networks, threads, executor, checkpoint, progress)
     return TrainabilityMap({k: np.array(v) for k, v in given.items()}, tuple(runs))

@@ -11,6 +11,8 @@ from meanfield.base.arrays import Arrays
 from meanfield.base.errors import MeanFieldError, one_line
 from meanfield.base.export import Numbers, plain
 from meanfield.base.printed import wrapped
+from meanfield.empirical.network.checks import given_inputs
+from meanfield.empirical.training.passes import Trainee
 from meanfield.prediction.trained import Prediction
 from meanfield.training.beside import Beside
 
@@ -45,6 +47,7 @@ class Training(Numbers):
     about: str
     message: str = ""
     _beside: Beside | None = field(default=None, repr=False)
+    _kept: list[Trainee] = field(default_factory=list, repr=False)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or "values" not in self.__dict__:
@@ -82,6 +85,24 @@ class Training(Numbers):
         if not len(held):
             raise MeanFieldError(f"All {self.networks} networks diverged; take a lower rate, or other sigma_w.")
         return float(held.mean()), float(held.std(ddof=1) / np.sqrt(len(held))) if len(held) > 1 else float("nan")
+
+    def outputs(self, X: Any) -> np.ndarray:
+        """f(X) of every network as it is after the last step, (network, input, output).
+
+        X: inputs like those it was trained on, shifted and scaled as they were. Raises: MeanFieldError for networks
+        that were trained without keep_weights=True, and for inputs of another shape.
+        """
+        if not self._kept:
+            raise MeanFieldError("The weights of these networks were not kept; train them with keep_weights=True.")
+        ensemble = self._kept[0].layers.ensemble
+        x, tokens, numbers = given_inputs(X, 1, None)
+        if (tokens, numbers) != (ensemble.tokens, ensemble.fan_in):
+            raise MeanFieldError(
+                f"X has inputs of {tokens} × {numbers} (tokens × numbers), but the networks were trained on "
+                f"{ensemble.tokens} × {ensemble.fan_in}."
+            )
+        with np.errstate(all="ignore"):
+            return np.array([net.outputs(x).copy() for net in self._kept])
 
     def predicted(self) -> Prediction:
         """`Theory.predict` of the same data, steps and rate: the network linearized at its start, at infinite width.

@@ -11,6 +11,15 @@ from meanfield.base.drawing import COLOURS, LOOK, STYLES, WIDTH, drawn, figure_o
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.quantities import mathtext
 
+SYMBOLS = {"sigma_w": r"$\sigma_w$", "sigma_b": r"$\sigma_b$", "mu": r"$\mu$"}
+
+
+def _label(name: str) -> str:
+    """What stands at an axis: of "accuracy/train" training accuracy."""
+    quantity, _, part = name.partition("/")
+    words = {"train": "training ", "test": "test ", "held_out": "held-out "}.get(part, "") + quantity.replace("_", " ")
+    return SYMBOLS.get(name) or (words if part else mathtext(name))
+
 
 def plot_training(run: Any, ax: Any) -> Any:
     """`Training.plot`; run: the training."""
@@ -54,7 +63,7 @@ def plot_map(found: Any, quantity: str, times: float, ax: Any) -> Any:
         if not second:
             error = found.standard_error(quantity)
             panel.errorbar(found.axes[first], values, 2 * error, fmt="o-", markersize=3, color=COLOURS[0])
-            panel.set(xlabel=mathtext(first), ylabel=quantity)
+            panel.set(xlabel=_label(first), ylabel=_label(quantity))
             return panel
         (other,) = second
         scale, upright = found.theory("xi" if "depth" in found.axes else "chi_J"), first == "depth"
@@ -64,7 +73,7 @@ def plot_map(found: Any, quantity: str, times: float, ax: Any) -> Any:
             values, scale = values.T, scale.T
         x, y = found.axes[first], found.axes[other]
         image = panel.pcolormesh(x, y, values, cmap="cividis", shading="nearest")
-        figure_of(panel).colorbar(image, ax=panel, label=quantity)
+        figure_of(panel).colorbar(image, ax=panel, label=_label(quantity))
         limits = panel.get_xlim(), panel.get_ylim()
         if other == "depth":
             halo = dict(color="white", linewidth=2.5)
@@ -75,5 +84,5 @@ def plot_map(found: Any, quantity: str, times: float, ax: Any) -> Any:
             panel.contour(x, y, scale, levels=[1.0], colors="white", linewidths=2.5)
             panel.contour(x, y, scale, levels=[1.0], colors="black", linewidths=1.0, linestyles="--")
             panel.set_title(r"dashed: $\chi_J^* = 1$", fontsize=7, loc="left")
-        panel.set(xlabel=mathtext(first), ylabel=mathtext(other), xlim=limits[0], ylim=limits[1])
+        panel.set(xlabel=_label(first), ylabel=_label(other), xlim=limits[0], ylim=limits[1])
         return panel

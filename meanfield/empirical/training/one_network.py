@@ -16,6 +16,7 @@ from meanfield.empirical.training.optimizers import OPTIMIZERS
 from meanfield.empirical.training.passes import Layers, Trainee
 
 SHUFFLE = MAX_LAYER - 2  # the layer of the streams that order the inputs, below which no network reaches
+KEPT = "parameter/"  # what names of arrays begin with that are parameters
 CHUNK = 512  # inputs that are looked at together
 
 
@@ -51,6 +52,7 @@ class Plan:
     records: tuple[int, ...]
     seed: int
     theta: np.ndarray | None = field(default=None, repr=False)
+    keep: bool = False
 
 
 def train_one(plan: Plan, index: int, rate: float, stop: Event | None = None) -> dict[str, np.ndarray]:
@@ -82,7 +84,16 @@ def train_one(plan: Plan, index: int, rate: float, stop: Event | None = None) ->
             if step < plan.steps:
                 optimizer.step(gradients, rate * min(1.0, (step + 1) / plan.warmup) if plan.warmup else rate)
     filled = {name: _filled(rows, len(plan.records)) for name, rows in found.items()}
-    return filled | {"diverged_at": np.array(diverged_at)}
+    kept = {f"{KEPT}{'/'.join(map(str, name))}": one for name, one in net.parameters.items()} if plan.keep else {}
+    return filled | kept | {"diverged_at": np.array(diverged_at)}
+
+
+def with_parameters(plan: Plan, index: int, found: dict[str, np.ndarray]) -> Trainee:
+    """Network `index` with the parameters that `train_one` gave back."""
+    net = Trainee(plan.layers, plan.seed, index)
+    for name, array in net.parameters.items():
+        array[...] = found[f"{KEPT}{'/'.join(map(str, name))}"]
+    return net
 
 
 def _filled(rows: list[Any], count: int) -> np.ndarray:

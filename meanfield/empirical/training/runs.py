@@ -105,6 +105,7 @@ def _fingerprint(plans: Sequence[Plan], rates: Sequence[Sequence[float]], networ
             ensemble.operations, ensemble.input_layer, ensemble.sigma_w.tolist(), ensemble.sigma_b.tolist(),
             ensemble.widths, ensemble.fan_in, ensemble.tokens, ensemble.rates, layers.head, layers.outputs,
             layers.biases, plan.loss, plan.optimizer, plan.steps, plan.batch, plan.warmup, plan.records, plan.seed,
+            plan.keep,
         )  # fmt: skip
         digest.update(repr(what).encode())
         for name, part in sorted(plan.parts.items()):
