@@ -155,6 +155,15 @@ def test_an_explicit_head_is_the_layer_that_makes_the_outputs():
     assert abs(w[3, "W"].std() / (2 / np.sqrt(6)) - 1) < 0.4
 
 
+def test_laws_of_weights_are_those_of_derive():
+    run = train("tanh", small(), weights="orthogonal", sigma_w=1, sigma_b=0, depth=3, width=6, steps=0, networks=1,
+                keep_weights=True)  # fmt: skip
+    held = run._kept[0].parameters[Name(2, 1, "W")]
+    assert np.abs(held @ held.T - np.eye(6)).max() < 1e-13
+    with pytest.raises(mf.MeanFieldError, match="Did you mean 'width'"):
+        train("tanh", small(), widht=6, **AT)
+
+
 def test_readouts_by_themselves():
     assert readout_of(mf.networks.mlp("tanh", norm="act")) is None
     assert readout_of(BLOCKS["pool"]) is None

@@ -383,7 +383,7 @@ def record_and_settings(
     known = [n for n in inspect.signature(function).parameters if n not in _OF_THE_NETWORK]
     own = {k: v for k, v in settings.items() if k in known}
     more = {k: v for k, v in settings.items() if k not in known}
-    for name in more:
+    for name in set(more) - set(_OF_DERIVE):
         if (hint := guess(name, known)) and not isinstance(network, Theory | Block):
             raise MeanFieldError(f"{name} is no setting of an ensemble.{hint}")
     pairs: dict[Hashable, ScalarPair]
@@ -406,6 +406,7 @@ def record_and_settings(
     return record, _numbers(own | deviating) | {"activation_pairs": pairs} | _given(record, values)
 
 
+_OF_DERIVE = ("residual", "mu", "norm", "architecture", "weights")
 _OF_THE_NETWORK = ("block", "activation_pairs", "parameters", "sigma_w", "sigma_b")
 
 
