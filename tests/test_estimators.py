@@ -35,7 +35,8 @@ def test_scikit_learn_checks_it(estimator):
 
 def test_a_regressor_is_what_predict_says():
     y = RNG.standard_normal((30, 2))
-    for more in (dict(ridge=0.1), dict(t=20.0), dict(t=50, rate=0.3), dict(train="last", ridge=0.2)):
+    for more in (dict(ridge=0.1), dict(t=20.0), dict(t=50, rate=0.3), dict(train="last", ridge=0.2),
+                 dict(lambda_w=1, lambda_b=0.3, t=9.0)):  # fmt: skip
         model = NTKRegressor("tanh", **AT, **more).fit(X, y)
         wanted = mf.derive("tanh").predict(X, y, T, **AT, **{"ridge": 1e-6} | more).test
         mean, sd = model.predict(T, return_std=True)

@@ -33,7 +33,7 @@ class _Wide(BaseEstimator):
 
     def __init__(
         self, network="relu", *, sigma_w=1.4, sigma_b=0.1, depth=3, t=None, rate=None, train="all", ridge=1e-6,
-        parameters=None,
+        lambda_w=None, lambda_b=None, parameters=None,
     ):  # fmt: skip
         self.network = network
         self.sigma_w = sigma_w
@@ -43,6 +43,8 @@ class _Wide(BaseEstimator):
         self.rate = rate
         self.train = train
         self.ridge = ridge
+        self.lambda_w = lambda_w
+        self.lambda_b = lambda_b
         self.parameters = parameters
 
     def _fitted(self, X: np.ndarray, codes: np.ndarray) -> None:
@@ -50,7 +52,8 @@ class _Wide(BaseEstimator):
         self._name, ridge = TRAINS[choice(self.train, "train", tuple(TRAINS))], ridge_of(self.ridge)
         t, rate = moment(self.t, self.rate)
         # as they are now: set_params changes nothing before the next fit
-        self._at = dict(sigma_w=self.sigma_w, sigma_b=self.sigma_b, depth=self.depth) | more
+        rates = {k: v for k in ("lambda_w", "lambda_b") if (v := getattr(self, k)) is not None}
+        self._at = dict(sigma_w=self.sigma_w, sigma_b=self.sigma_b, depth=self.depth) | rates | more
         self._trained = dict(t=t, rate=rate, train=self.train, ridge=ridge)
         self._codes, self.X_fit_ = codes, X
         found = self._kernel(X)
@@ -76,8 +79,8 @@ class NTKRegressor(RegressorMixin, _Wide):
     """Regression by the mean output of trained wide networks: `Theory.predict` for scikit-learn.
 
     network: what `derive` takes, a record or a `Theory`; sigma_w, sigma_b, depth: as in `Theory.kernel` (two hidden
-    layers are depth 3); t, rate, train, ridge: as in `Theory.predict`, t one number; parameters: a mapping of further
-    numbers (mu). After fit: theory_, X_fit_, dual_coef_. Raises: MeanFieldError as `Theory.predict`.
+    layers are depth 3); t, rate, train, ridge, lambda_w, lambda_b: as in `Theory.predict`, t one number; parameters: a
+    mapping of further numbers (mu). After fit: theory_, X_fit_, dual_coef_. Raises: MeanFieldError as `Theory.predict`.
 
     >>> model = NTKRegressor("erf", sigma_w=1.5, depth=2).fit([[0.0], [1], [2]], [0.0, 1, 0])
     >>> print(model.predict([[1.0], [1.5]]).round(4))
