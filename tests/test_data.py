@@ -40,6 +40,7 @@ def test_damaged_files_are_refused(tmp_path):
         (b"PK" + whole, "no IDX file"),
         (bytes([0, 0, 7, 1]) + whole, "no IDX file"),
         (gzip.compress(whole)[:-9], "truncated or damaged"),
+        (gzip.compress(whole)[:12] + b"zzzzzzzzzzzz", "truncated or damaged"),
     ):
         (tmp_path / "x").write_bytes(content)
         with pytest.raises(mf.MeanFieldError, match=said):
@@ -133,8 +134,17 @@ def test_scales_are_those_of_the_training_inputs():
     rows = data.normalized("input")
     for x in (rows.X, rows.X_test):
         assert np.abs((x**2).mean(axis=1) - 1).max() < 1e-13
-    with pytest.raises(mf.MeanFieldError, match="cannot be scaled"):
-        from_arrays(np.ones((3, 2)), [0, 1, 0]).normalized()
+    tenth = X.copy()
+    tenth[:, 1] = 0.1  # whose spread is that of rounding, and not 0
+    held = from_arrays(tenth, np.arange(30) % 2, far, np.arange(5) % 2).normalized("feature")
+    assert not held.X[:, 1].any() and not held.X_test[:, 1].any()
+    for size in (1e200, 1e-200):
+        assert np.abs(from_arrays(size * X, np.arange(30) % 2).normalized().X - whole.X).max() < 1e-13
+    for constant in (1.0, 0.1):
+        with pytest.raises(mf.MeanFieldError, match="cannot be scaled"):
+            from_arrays(np.full((3, 7), constant), [0, 1, 0]).normalized()
+        with pytest.raises(mf.MeanFieldError, match="Input number 0 is constant"):
+            from_arrays(np.full((3, 7), constant), [0, 1, 0]).normalized("input")
     with pytest.raises(mf.MeanFieldError, match="Input number 1 is constant"):
         from_arrays([[0.0, 1], [2, 2]], [0, 1]).normalized("input")
     with pytest.raises(mf.MeanFieldError, match="Unknown over 'row'"):
@@ -155,6 +165,9 @@ def test_digits_are_those_of_scikit_learn():
     assert np.array_equal(cut.X[0, 0], first[:2, :2].ravel()) and np.array_equal(cut.X[0, 5], first[2:4, 2:4].ravel())
     wide = found.patches(4, 2)
     assert np.array_equal(wide.X[0, 1], first[:4, 2:4].ravel())
+    for image in (5, (4,), "ab", (-8, -8), (4.5, 1)):
+        with pytest.raises(mf.MeanFieldError, match="image must be"):
+            found.patches(image=image)
     for wrong in (dict(height=3), dict(image=(4, 15))):
         with pytest.raises(mf.MeanFieldError, match="patches that fill it"):
             found.patches(**wrong)
@@ -166,7 +179,7 @@ def test_digits_are_those_of_scikit_learn():
 
 def test_a_teacher_is_a_network():
     found = teacher(inputs=8, test=3, input_dimension=5, width=7, depth=3, seed=4)
-    at = dict(sigma_w=1.5, sigma_b=0.1, width=[7, 7, 1], depth=3, seed=4, input_dimension=5)
+    at = dict(sigma_w=1.5, sigma_b=0.1, width=[7, 7, 1], depth=3, seed=4, index=2**32 - 1, input_dimension=5)
     made = mf.empirical.draw_network(mf.networks.mlp("tanh"), **at)
     assert np.abs(made.forward(found.X)[:, 0] - found.y).max() < 1e-13
     assert np.array_equal(teacher(inputs=8, test=3, input_dimension=5, width=7, depth=3, seed=4).X_test, found.X_test)
@@ -174,6 +187,11 @@ def test_a_teacher_is_a_network():
     clean = teacher(inputs=4000, test=0, input_dimension=5)
     assert abs((noisy.y - clean.y).std() / 0.5 - 1) < 0.05 and np.array_equal(noisy.X, clean.X)
     assert set(teacher(classes=4).classes) <= {0, 1, 2, 3}
+    run = mf.train("tanh", found, sigma_w=1.5, sigma_b=0.1, width=7, depth=3, seed=4, loss="mse", steps=0, networks=3)
+    assert run["loss/train"].min() > 1e-3  # no network that is trained is the teacher
+    for wrong in (dict(noise=-1), dict(noise="a"), dict(noise=0.1, classes=2)):
+        with pytest.raises(mf.MeanFieldError, match="noise"):
+            teacher(**wrong)
     with pytest.raises(mf.MeanFieldError, match="one class has nothing to tell"):
         teacher(classes=1)
 
@@ -185,8 +203,8 @@ def test_a_teacher_is_a_network():
         ([1.0, 2], [0, 1], "X must be numbers of shape"),
         ([[1.0], [np.inf]], [0, 1], "input number 1 holds one that is not"),
         ([[1.0], [2]], [0, np.nan], "may not be missing"),
-        ([[1.0], [2]], [None, 1], "y must be labels, or targets"),
-        ([[1.0], [2]], [[[1]], [[2]]], "y must be labels, or targets"),
+        ([[1.0], [2]], [None, 1], "labels and targets may not be missing"),
+        ([[1.0], [2]], [[[1]], [[2]]], "y must be labels, an entry for each input"),
         ([[1.0], [2]], [0], "an entry for each of 2 inputs"),
     ],
 )
@@ -197,3 +215,21 @@ def test_arrays_that_are_no_data(X, y, said):
         from_arrays([[1.0]], [1], X_test=[[2.0]])
     with pytest.raises(mf.MeanFieldError, match="must be like X and y"):
         from_arrays([[1.0]], [1], [[2.0, 3.0]], [1])
+
+
+def test_labels_of_objects_and_data_made_by_hand():
+    """What pandas holds; Data checks what it is given."""
+    X = np.eye(3)
+    assert from_arrays(X, np.array(["a", "b", "a"], dtype=object)).classes == ("a", "b")
+    assert Data([[1.0], [2]], [1, 0]).X.dtype == float
+    for made, said in (
+        (lambda: Data(X, [0, 1]), "an entry for each of 3 inputs"),
+        (lambda: Data(X, [0, 1, 0], np.eye(2), [0, 1]), "must be like X and y"),
+        (lambda: Data(X, [0, 1, 0], X), "belong together"),
+        (lambda: Data(X, [0, 1, np.nan]), "may not be missing"),
+        (lambda: Data(X, [["a", "b"]] * 3), "targets of shape"),
+        (lambda: from_cifar(None), "a path or a list of paths"),
+        (lambda: from_idx(None, None), "None was given"),
+    ):
+        with pytest.raises(mf.MeanFieldError, match=said):
+            made()

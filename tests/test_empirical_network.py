@@ -205,7 +205,7 @@ def test_the_judge_does_not_import_the_accused():
     allowed = set(sys.stdlib_module_names) | {"numpy", "numba", "threadpoolctl", "lazy_loader", "matplotlib"}
     home = Path(meanfield.empirical.__file__).parent
     ground = "results", "errors", "quantities", "carries", "arguments", "limits", "scalars"
-    ground += "arrays", "export", "drawing", "files", "words"
+    ground += "arrays", "checkpoints", "export", "drawing", "files", "words"
     known = *(f"base.{name}" for name in ground), "networks.records", "networks.pooling", "networks.folds"
     shared = tuple(f"meanfield.{name}" for name in known)
     read = set(known) - {"base.results", "networks.records"}

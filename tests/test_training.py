@@ -370,6 +370,72 @@ def test_networks_that_are_kept_are_run_again():
         run.outputs([[1.0, 2.0]])
 
 
+def test_what_overflows_between_two_looks_has_diverged():
+    """Small batches, a large rate: a loss on all inputs that is no number counts, whatever the next batch says."""
+    rng = np.random.default_rng(0)
+    data = from_arrays(rng.normal(size=(20, 4)), rng.integers(0, 3, 20) * 1.0)
+    call = dict(loss="mse", rate=30.0, batch=3, seed=1, sigma_w=1.5, sigma_b=0.1, width=32, depth=4, networks=6)
+    for steps, records in ((3, 1), (9, 9)):
+        run = train("relu", data, steps=steps, records=records, **call)
+        held = run["loss/train"]
+        assert not np.isinf(held).any() and (np.isnan(held).any(axis=1) == (run.diverged_at > 0)).all()
+        assert run.diverged == 6 or np.isfinite(run.final("loss/train")[0])
+
+
+def test_ends_have_errors_over_networks_alone():
+    run = train("tanh", small(), **AT, width=6, depth=3, steps=3, networks=4)
+    mean, error = run.final("K")
+    held = run["K"][:, -1]
+    assert np.abs(mean - held.mean(axis=0)).max() == 0 and mean.shape == (3,)
+    assert np.abs(error - held.std(axis=0, ddof=1) / 2).max() == 0
+    for wrong in ("rate", "steps", "phase"):
+        for ask in (run.final, run.mean):
+            with pytest.raises(mf.MeanFieldError, match="Unknown quantity of these networks"):
+                ask(wrong)
+    with pytest.raises(mf.MeanFieldError, match="Unknown quantity 'K_ab'"):
+        run.depth_scale("K_ab")
+
+
+def test_batch_norm_needs_three_positions():
+    block, data = Sequential((BatchNorm(), Nonlinearity("tanh"), Dense())), small(inputs=19)
+    call = dict(**AT, width=8, depth=3, steps=2, networks=1)
+    for more, said in (
+        (dict(batch=2), "a batch has 2"), (dict(rate=[0.1, 0.2]), "the part 'held_out' has 1"),
+        (dict(theta_inputs=2), "theta_inputs has 2"),
+    ):  # fmt: skip
+        with pytest.raises(mf.MeanFieldError, match=said):
+            train(block, data, **call, **more)
+    assert np.isfinite(train(block, data, batch=3, **call)["loss/train"]).all()
+
+
+def test_rates_that_all_fail_are_said():
+    run = train("z**3", small(inputs=20), **AT, width=6, depth=4, rate=[1e6, 1e7], steps=9, networks=1)
+    assert "no rate has a held-out loss that is a number" in run.message and run.rate == 1e6
+    close = train("tanh", small(inputs=20), **AT, width=6, depth=3, rate=[0.1, 0.10000001], steps=2, networks=1)
+    assert len(close.data()["rates"]) == 2
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_largest_eigenvalue_is_that_of_theta(seed):
+    inputs = 1 if seed == 0 else 20
+    plan = asked("tanh", small(inputs=20, seed=seed), optimizer="scaled", seed=seed, loss="mse").plan
+    x = plan.parts["train"].x[:inputs]
+    at = dict(**AT, depth=3, width=[6, 6, 3], seed=seed, input_dimension=5)
+    made = mf.empirical.draw_network(mf.networks.mlp("tanh"), **at)
+    size = inputs * 3
+    wanted = np.linalg.eigvalsh(made.tangent_kernel(x).reshape(size, size))[-1]
+    assert abs(Trainee(plan.layers, seed, 0).largest_eigenvalue(x) / wanted - 1) < 0.03
+
+
+def test_the_stable_rate_is_that_of_all_the_data():
+    """Small inputs first, large ones after them: which are looked at does not depend on their order."""
+    rng = np.random.default_rng(5)
+    X = np.concatenate((0.1 * rng.normal(size=(400, 6)), 3 * rng.normal(size=(400, 6))))
+    run = train("z", (X, X[:, 0]), sigma_w=1, sigma_b=0, depth=2, width=20, loss="mse", optimizer="scaled", rate=5.0,
+                steps=3, networks=1)  # fmt: skip
+    assert "is above" in run.message
+
+
 def test_several_rates_are_compared_on_a_tenth_held_out():
     data = digits().take(300)
     run = train("tanh", data, sigma_w=1.3, sigma_b=0.2, width=16, depth=3, rate=[0.001, 0.5, 1e6], steps=40, networks=2)
@@ -438,7 +504,10 @@ REFUSED = {
     "rates of optimizer='scaled'": dict(lambda_w=1),
     "warmup must be": dict(warmup=99),
     "head must be a block": dict(head="tanh"),
-    "The readout makes 6 outputs where 3": dict(head=Nonlinearity("tanh")),
+    "head must end in a Dense on the neurons": dict(head=Sequential((Dense(), Nonlinearity("tanh")))),
+    "The readout makes 6 outputs where 3": dict(head=Sequential((Dense(), Dense(expand=2)))),
+    "records must be a": dict(records=np.array("x")),
+    "jump": dict(head=Sequential((Nonlinearity("step"), Dense()))),
     "biases must be": dict(biases="no"),
     "records must be": dict(records=[77]),
     "theta_inputs must be": dict(theta_inputs=99),
@@ -500,6 +569,27 @@ def test_a_map_is_its_points():
     for wrong, said in (({}, "one or two"), ({"sigma_w": 1.0}, "must be a list"), twice):
         with pytest.raises(mf.MeanFieldError, match=said):
             mf.trainability("tanh", data, axes=wrong, **(call | {"sigma_w": 1.0} if "sigma_w" not in wrong else call))
+
+
+def test_maps_over_words_rates_and_what_is_not_a_number():
+    call = dict(sigma_w=1.2, sigma_b=0.1, width=6, depth=3, steps=4, networks=2)
+    for axes in (
+        {"rate": [0.1, 0.2]}, {"optimizer": ["sgd", "adam"], "loss": ["mse", "cross_entropy"]},
+        {"biases": [True, False]}, {"batch": [None, 3], "seed": [0, 1]}, {"norm": ["none", "pre"]},
+    ):  # fmt: skip
+        found = mf.trainability("tanh", small(), axes=axes, **{k: v for k, v in call.items() if k not in axes})
+        assert len(found.to_frame().reset_index()) == len(found.runs) and found.to_json()
+        assert "xi" in str(found) and found.plot() is not None
+    found = mf.trainability("tanh", small(), axes={"theta_inputs": [2, 0]}, **call)
+    assert "Theta_change" not in found.quantities and found.to_frame().shape[0] == 2
+    for place in (5, "a", (0, 0, 0), 1.5):
+        with pytest.raises(mf.MeanFieldError, match="A map of 2 points has a run at each"):
+            found[place]
+    for wrong in ({"networks": [1, 2]}, {"data": [1]}):
+        with pytest.raises(mf.MeanFieldError, match="one for the whole map"):
+            mf.trainability("tanh", small(), axes=wrong, **call)
+    with pytest.raises(mf.MeanFieldError, match="times must be"):
+        found.plot(times="a")
 
 
 AXES = {"sigma_w": [0.8, 1.6, 2.2]}

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from meanfield.base.arguments import choice, shown, spoken, whole
+from meanfield.base.arguments import choice, record, refuse_not_real, shown, spoken, whole
 from meanfield.base.errors import MeanFieldError, one_line
 from meanfield.base.export import Result
+from meanfield.prediction.targets import of_objects
 
 OVER = ("all", "input", "feature")
 
 
+@record
 @dataclass(frozen=True, eq=False, repr=False)
 class Data(Result):
     """Inputs with their labels or targets.
@@ -28,11 +30,29 @@ class Data(Result):
     (Data(arrays: 3 training and 0 test inputs of 1, 2 classes), ('a', 'b'))
     """
 
-    X: np.ndarray
-    y: np.ndarray
-    X_test: np.ndarray = field(default_factory=lambda: np.empty(0))
-    y_test: np.ndarray = field(default_factory=lambda: np.empty(0))
+    X: Any
+    y: Any
+    X_test: Any = None
+    y_test: Any = None
     name: str = "arrays"
+
+    def __post_init__(self) -> None:
+        given = [one if one is None or np.size(one) else None for one in (self.X_test, self.y_test)]
+        if (given[0] is None) != (given[1] is None):
+            raise MeanFieldError("X_test and y_test belong together: give both, or neither.")
+        X, y = _inputs(self.X, "X"), _targets(self.y, "y")
+        _fits(X, y, "X", "y")
+        X_test, y_test = np.empty(0), np.empty(0)
+        if given[0] is not None:
+            X_test, y_test = _inputs(given[0], "X_test"), _targets(given[1], "y_test")
+            _fits(X_test, y_test, "X_test", "y_test")
+            if X_test.shape[1:] != X.shape[1:] or y_test.shape[1:] != y.shape[1:]:
+                raise MeanFieldError(
+                    f"X_test and y_test must be like X and y, but inputs of shape {X_test.shape[1:]} and targets of "
+                    f"shape {y_test.shape[1:]} were given beside {X.shape[1:]} and {y.shape[1:]}."
+                )
+        for name, one in (("X", X), ("y", y), ("X_test", X_test), ("y_test", y_test)):
+            object.__setattr__(self, name, one)
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -69,15 +89,18 @@ class Data(Result):
         [[-1.0, 1.0], [-1.0, 1.0]]
         """
         choice(over, "over", OVER)
+        size = np.ldexp(1.0, np.frexp(np.abs(self.X).max())[1])  # squares neither overflow nor underflow
+        X, X_test = self.X / size, self.X_test / size if len(self.X_test) else self.X_test
         if over == "input":
-            return replace(self, X=_each(self.X), X_test=_each(self.X_test))
-        axis = None if over == "all" else tuple(range(self.X.ndim - 1))
-        mean, spread = self.X.mean(axis=axis), self.X.std(axis=axis)
-        if not np.any(spread > 0):
+            return replace(self, X=_each(X), X_test=_each(X_test))
+        axis = tuple(range(X.ndim)) if over == "all" else tuple(range(X.ndim - 1))
+        mean, spread = X.mean(axis=axis, keepdims=True), X.std(axis=axis, keepdims=True)
+        varies = X.max(axis=axis, keepdims=True) > X.min(axis=axis, keepdims=True)  # a spread may be that of rounding
+        if not varies.any():
             raise MeanFieldError("The training inputs are constant, and cannot be scaled to variance 1.")
-        factor = np.where(spread > 0, 1 / np.where(spread > 0, spread, 1.0), 0.0)
-        test = (self.X_test - mean) * factor if len(self.X_test) else self.X_test
-        return replace(self, X=(self.X - mean) * factor, X_test=test)
+        factor = np.where(varies, 1 / np.where(varies, spread, 1.0), 0.0)
+        test = (X_test - mean) * factor if len(X_test) else X_test
+        return replace(self, X=(X - mean) * factor, X_test=test)
 
     @spoken
     def split(self, test: float = 0.2, seed: int = 0) -> Data:
@@ -126,7 +149,10 @@ class Data(Result):
         if self.X.ndim != 2:
             raise MeanFieldError(f"Patches are made of inputs (N, pixels), but these have the shape {self.X.shape}.")
         side = round(self.X.shape[1] ** 0.5)
-        rows, columns = image or (side, side)
+        image = (side, side) if image is None else image
+        if not isinstance(image, (tuple, list)) or len(image) != 2:
+            raise MeanFieldError(f"image must be (rows, columns), but {shown(image)} was given.")
+        rows, columns = (whole(one, "image", 1, 1 << 20) for one in image)
         height = whole(height, "height", 1, 1 << 20)
         width = height if width is None else whole(width, "width", 1, 1 << 20)
         if rows * columns != self.X.shape[1] or rows % height or columns % width:
@@ -148,9 +174,9 @@ def _each(x: np.ndarray) -> np.ndarray:
     if not len(x):
         return x
     axes = tuple(range(1, x.ndim))
-    spread = x.std(axis=axes, keepdims=True)
-    if not (spread > 0).all():
-        where = int(np.flatnonzero(spread.ravel() == 0)[0])
+    spread, varies = x.std(axis=axes, keepdims=True), x.max(axis=axes) > x.min(axis=axes)
+    if not varies.all():
+        where = int(np.flatnonzero(~varies)[0])
         raise MeanFieldError(f"Input number {where} is constant, and cannot be scaled to variance 1; leave it out.")
     return (x - x.mean(axis=axes, keepdims=True)) / spread
 
@@ -159,3 +185,41 @@ def shuffled(count: int, seed: object) -> np.ndarray:
     """An order of so many inputs, the same on every machine."""
     state = np.random.SeedSequence(whole(seed, "seed", 0, 2**63)).generate_state(count, np.uint64)
     return np.argsort(state, kind="stable")
+
+
+def _inputs(X: Any, what: str) -> np.ndarray:
+    refuse_not_real(X, what)
+    try:
+        array = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        array = np.empty(0)
+    if array.ndim not in (2, 3) or not array.size:
+        raise MeanFieldError(
+            f"{what} must be numbers of shape (inputs, N_0) or (inputs, tokens, N_0), but {shown(X)} was given."
+        )
+    if not np.isfinite(array).all():
+        where = int(np.argwhere(~np.isfinite(array))[0][0])
+        raise MeanFieldError(f"{what} must be finite numbers, but input number {where} holds one that is not.")
+    return array
+
+
+def _targets(y: Any, what: str) -> np.ndarray:
+    try:
+        array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.dtype.kind == "O" and array.size:
+        array = of_objects(array)
+    if array.ndim not in (1, 2) or not array.size or array.dtype.kind not in ("iufbUS" if array.ndim == 1 else "iufb"):
+        raise MeanFieldError(
+            f"{what} must be labels, an entry for each input, or targets of shape (inputs,) or (inputs, outputs), but "
+            f"{shown(y)} was given."
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise MeanFieldError(f"{what} must be finite, but an entry is not: labels and targets may not be missing.")
+    return array.astype(int) if array.dtype.kind == "b" else array
+
+
+def _fits(inputs: np.ndarray, targets: np.ndarray, X: str, y: str) -> None:
+    if len(inputs) != len(targets):
+        raise MeanFieldError(f"{y} must have an entry for each of {len(inputs)} inputs ({X}), but has {len(targets)}.")

@@ -9,19 +9,21 @@ import gzip
 import os
 import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from meanfield.base.arguments import finite, shown, spoken, whole
 from meanfield.base.arguments import path as refuse_no_path
-from meanfield.base.arguments import refuse_not_real, shown, spoken, whole
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.export import needed
 from meanfield.data.sets import Data
 
 IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 CIFAR_PIXELS = 3072
+OWN = 2**32 - 1  # the network whose streams a teacher takes: none that is trained or measured beside it
 
 
 @spoken
@@ -34,20 +36,7 @@ def from_arrays(X: Any, y: Any, X_test: Any = None, y_test: Any = None, *, name:
     >>> from_arrays([[0.0, 1], [1, 0]], [0, 1])
     Data(arrays: 2 training and 0 test inputs of 2, 2 classes)
     """
-    if (X_test is None) != (y_test is None):
-        raise MeanFieldError("X_test and y_test belong together: give both, or neither.")
-    inputs, targets = _inputs(X, "X"), _targets(y, "y")
-    _fits(inputs, targets, "X", "y")
-    if X_test is None:
-        return Data(inputs, targets, name=name)
-    further, known = _inputs(X_test, "X_test"), _targets(y_test, "y_test")
-    _fits(further, known, "X_test", "y_test")
-    if further.shape[1:] != inputs.shape[1:] or known.shape[1:] != targets.shape[1:]:
-        raise MeanFieldError(
-            f"X_test and y_test must be like X and y, but inputs of shape {further.shape[1:]} and targets of shape "
-            f"{known.shape[1:]} were given beside {inputs.shape[1:]} and {targets.shape[1:]}."
-        )
-    return Data(inputs, targets, further, known, name)
+    return Data(X, y, X_test, y_test, name)
 
 
 @spoken
@@ -92,14 +81,18 @@ def teacher(
     dimension, classes = whole(input_dimension, "input_dimension", 1, 10**6), whole(classes, "classes", 0, 10**4)
     if classes == 1:
         raise MeanFieldError("A teacher of one class has nothing to tell; classes must be 0 (a target) or at least 2.")
-    refuse_not_real(noise, "noise")
+    spread = finite(noise, "noise")
+    if spread < 0 or (spread and classes):
+        raise MeanFieldError(f"noise is a deviation ≥ 0 of targets (classes=0), but {shown(noise)} was given.")
     seed, count = whole(seed, "seed", 0, 2**63), inputs + test
     widths = [whole(width, "width", 1, 1 << 20)] * (whole(depth, "depth", 2, 10**4) - 1) + [classes or 1]
-    of = dict(sigma_w=sigma_w, sigma_b=sigma_b, width=widths, depth=depth, seed=seed, input_dimension=dimension)
-    network = draw_network(mlp("tanh"), **of)  # type: ignore[arg-type]
-    X = normals(seed, 0, 0, 7, count * dimension).reshape(count, dimension)
+    network = draw_network(
+        mlp("tanh"), sigma_w=sigma_w, sigma_b=sigma_b, width=widths, depth=depth, seed=seed, index=OWN,
+        input_dimension=dimension,
+    )  # fmt: skip
+    X = normals(seed, OWN, 0, 0, count * dimension).reshape(count, dimension)
     f = network.forward(X)
-    y = f.argmax(axis=1) if classes else f[:, 0] + float(noise) * normals(seed, 0, 0, 8, count)
+    y = f.argmax(axis=1) if classes else f[:, 0] + spread * normals(seed, OWN, 0, 1, count)
     parts = (X[inputs:], y[inputs:]) if test else (None, None)
     return from_arrays(X[:inputs], y[:inputs], *parts, name="teacher")
 
@@ -119,6 +112,8 @@ def from_idx(images: Any, labels: Any, test_images: Any = None, test_labels: Any
     ...     from_idx(*held).X.tolist()
     [[5.0, 6.0], [7.0, 8.0]]
     """
+    if images is None or labels is None:
+        raise MeanFieldError("from_idx needs the paths of images and of labels, but None was given.")
     found = [None if one is None else _idx(one) for one in (images, labels, test_images, test_labels)]
     flat = [one if one is None or k % 2 else one.reshape(len(one), -1) for k, one in enumerate(found)]
     return from_arrays(*flat, name=_name(images))
@@ -141,7 +136,7 @@ def from_npz(path: str | os.PathLike) -> Data:
             known = {name.lower(): held[name] for name in held.files}
     except OSError as error:
         raise MeanFieldError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except (ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile):
+    except (ValueError, TypeError, AttributeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
         raise MeanFieldError(f"{path} is no .npz file of plain arrays.") from None
     names = {"X": ("x", "x_train"), "y": ("y", "y_train"), "X_test": ("x_test",), "y_test": ("y_test",)}
     found = {k: next((known[n] for n in each if n in known), None) for k, each in names.items()}
@@ -172,6 +167,8 @@ def from_cifar(paths: Any, test_paths: Any = ()) -> Data:
 
 def _cifar(paths: Any) -> tuple[np.ndarray, np.ndarray] | None:
     found = []
+    if not isinstance(paths, (str, os.PathLike, list, tuple)):
+        raise MeanFieldError(f"Files must be a path or a list of paths, but {shown(paths)} was given.")
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else list(paths):
         content = np.frombuffer(_content(path), dtype=np.uint8)
         if not content.size or content.size % (CIFAR_PIXELS + 1):
@@ -208,43 +205,10 @@ def _content(path: Any) -> bytes:
     try:
         content = Path(path).read_bytes()
         return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or "it is truncated or damaged"
         raise MeanFieldError(f"{path} cannot be read: {reason}.") from None
 
 
 def _name(path: Any) -> str:
     return Path(path).name
-
-
-def _inputs(X: Any, what: str) -> np.ndarray:
-    refuse_not_real(X, what)
-    try:
-        array = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        array = np.empty(0)
-    if array.ndim not in (2, 3) or not array.size:
-        raise MeanFieldError(
-            f"{what} must be numbers of shape (inputs, N_0) or (inputs, tokens, N_0), but {shown(X)} was given."
-        )
-    if not np.isfinite(array).all():
-        where = int(np.argwhere(~np.isfinite(array))[0][0])
-        raise MeanFieldError(f"{what} must be finite numbers, but input number {where} holds one that is not.")
-    return array
-
-
-def _targets(y: Any, what: str) -> np.ndarray:
-    try:
-        array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
-    except ValueError:
-        array = np.empty(0)
-    if array.ndim not in (1, 2) or not array.size or array.dtype.kind not in "iufbUS":
-        raise MeanFieldError(f"{what} must be labels, or targets of shape (inputs,) or (inputs, outputs).")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise MeanFieldError(f"{what} must be finite, but an entry is not: labels and targets may not be missing.")
-    return array.astype(int) if array.dtype.kind == "b" else array
-
-
-def _fits(inputs: np.ndarray, targets: np.ndarray, X: str, y: str) -> None:
-    if len(inputs) != len(targets):
-        raise MeanFieldError(f"{y} must have an entry for each of {len(inputs)} inputs ({X}), but has {len(targets)}.")

@@ -88,13 +88,13 @@ def _array(y: Any, inputs: int) -> np.ndarray:
             f"y must have an entry or a row for each of the {inputs} training inputs, but its shape is {array.shape}."
         )
     if array.dtype.kind == "O":
-        array = _of_objects(array)
+        array = of_objects(array)
     elif array.dtype.kind not in "iufbUS":
         refuse_not_real(array, "y")
     return array
 
 
-def _of_objects(array: np.ndarray) -> np.ndarray:
+def of_objects(array: np.ndarray) -> np.ndarray:
     """An array of Python's objects as one of texts, truth values or doubles."""
     entries = array.ravel().tolist()
     for kind in (str, bool):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.errors import MeanFieldError
+from meanfield.data.sets import shuffled
 from meanfield.empirical.training.passes import Trainee
 from meanfield.networks.folds import activations_of
 from meanfield.prediction.trained import Prediction
@@ -131,9 +132,12 @@ class Beside:
 
 
 def stable_rate(asked: Prepared) -> float:
-    """2N/λ_max of the tangent kernel of network 0 at its start, on up to 400 training inputs; NaN if it overflows."""
+    """2N/λ_max of the tangent kernel of network 0 at its start, on up to 400 training inputs in the order of the seed;
+    NaN if it overflows."""
     plan = asked.plan
-    part = plan.parts["train"].taken(np.arange(min(SAMPLE, len(plan.parts["train"]))))
+    part = plan.parts["train"]
+    if len(part) > SAMPLE:
+        part = part.taken(shuffled(len(part), plan.seed)[:SAMPLE])
     net = Trainee(plan.layers, plan.seed, 0)
     if plan.optimizer == "sgd":
         net.rates = dict.fromkeys(net.rates, 1.0)

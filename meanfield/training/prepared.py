@@ -17,7 +17,7 @@ from meanfield.data.sources import from_arrays
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.checks import given_inputs, integer, per_layer
 from meanfield.empirical.network.network import Ensemble
-from meanfield.empirical.network.operations import refuse_jumps
+from meanfield.empirical.network.operations import Affine, refuse_jumps
 from meanfield.empirical.network.program import operations
 from meanfield.empirical.training.losses import LOSSES
 from meanfield.empirical.training.one_network import Part, Plan
@@ -92,7 +92,6 @@ def _asked(
         block, sigma_w, sigma_b, (*hidden, hidden[-1]), depth, whole_part.x.shape[1], activation_pairs, parameters,
         tokens=tokens, rates=(lambda_w, lambda_b),
     )  # fmt: skip
-    refuse_jumps(ensemble.operations, "a gradient", "train with an activation that is continuous")
     own, pairs = readout_of(block.block), dict(activation_pairs or {})
     last = block.block if own is None else own
     if head is not None:
@@ -102,12 +101,21 @@ def _asked(
             last, pairs = last.block, pairs | more
     sigmas = {n: per_layer(v, n, depth) for n, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b))}
     held = {} if head is not None else parameters
-    layers = Layers(ensemble, operations(last, pairs, held, depth, sigmas), outputs, flag(biases, "biases"))
+    readout = operations(last, pairs, held, depth, sigmas)
+    refuse_jumps((*ensemble.operations, *readout), "a gradient", "train with an activation that is continuous")
+    ends = readout[-1] if readout else None
+    if not isinstance(ends, Affine) or ends.tokens:
+        raise MeanFieldError(
+            f"head must end in a Dense on the neurons, which makes the outputs, but {shown(head)} was given."
+        )
+    layers = Layers(ensemble, readout, outputs, flag(biases, "biases"))
     size = sum(float(np.prod(one.shape)) for _, one, _ in layers.held())
     require_memory(8 * 6 * size, "A network of this depth and width, as it is trained,", "take fewer neurons or layers")
     steps = whole(steps, "steps", 0, 10**9)
     count = len(parts["train"])
     batch = count if batch is None else whole(batch, "batch", 1, count)
+    if layers.mixes_inputs:
+        _enough(parts, batch, tokens, theta_inputs)
     plan = Plan(
         layers, parts, loss, optimizer, steps, batch, whole(warmup, "warmup", 0, steps), _records(records, steps), seed,
         _theta(theta_inputs, parts["train"], outputs), flag(keep_weights, "keep_weights"),
@@ -132,6 +140,19 @@ def _hidden(width: Any, depth: int, outputs: int) -> tuple[int, ...]:
     return hidden
 
 
+def _enough(parts: Mapping[str, Part], batch: int, tokens: int, theta_inputs: Any) -> None:
+    """Refuse means over fewer than three positions, which a BatchNorm takes of what is at hand."""
+    counts = {"a batch": batch} | {f"the part {name!r}": len(part) for name, part in parts.items()}
+    if theta_inputs:
+        counts["theta_inputs"] = int(theta_inputs)
+    for what, count in counts.items():
+        if count * tokens < 3:
+            raise MeanFieldError(
+                f"A BatchNorm takes means over the inputs at hand, at least 3 of them, but {what} has {count}; take "
+                "more, or one rate (several are compared on a tenth of the data)."
+            )
+
+
 def _rates(rate: Any) -> tuple[float, ...]:
     refuse_not_real(rate, "rate")
     several = list(rate) if isinstance(rate, (list, tuple, np.ndarray)) and np.ndim(rate) else [rate]
@@ -142,7 +163,7 @@ def _rates(rate: Any) -> tuple[float, ...]:
 
 
 def _records(given: Any, steps: int) -> tuple[int, ...]:
-    if isinstance(given, (list, tuple, np.ndarray, range)):
+    if isinstance(given, (list, tuple, range)) or (isinstance(given, np.ndarray) and given.ndim):
         found = {whole(one, "records", 0, steps) for one in list(given)}
     else:
         count = whole(given, "records", 1, 10**6)

@@ -119,10 +119,11 @@ def trained(
 def _result(one: Prepared, each: list[list[Found]]) -> Training:
     """The result of one training; each: what was found by rate and network."""
     ends = [float(np.mean([run["loss/held_out"][-1] for run in runs])) for runs in each] if len(each) > 1 else [0.0]
-    best = int(np.argmin([end if end == end else math.inf for end in ends]))
+    best = int(np.argmin([end if math.isfinite(end) else math.inf for end in ends]))
     runs, rate, plan = each[best], one.rates[best], one.plan
     names = [n for n in runs[0] if n != "diverged_at" and n[: len(KEPT)] != KEPT and all(n in run for run in runs)]
     beside = Beside(one, rate)
+    lost = "" if np.isfinite(ends).any() else "no rate has a held-out loss that is a number, and the first was taken; "
     return Training(
         np.array(plan.records),
         {n: np.array([run[n] for run in runs]) for n in names},
@@ -131,7 +132,7 @@ def _result(one: Prepared, each: list[list[Found]]) -> Training:
         dict(zip(one.rates, ends)) if len(each) > 1 else {},
         one.classes,
         beside.about,
-        beside.message(),
+        (lost + beside.message()).removesuffix("; "),
         beside,
         [with_parameters(plan, i, run) for i, run in enumerate(runs)] if plan.keep else [],
     )

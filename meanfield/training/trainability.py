@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.arguments import refuse_not_real, shown, spoken, whole
+from meanfield.base.arguments import positive, shown, spoken, whole
 from meanfield.base.arrays import Arrays
 from meanfield.base.errors import MeanFieldError, one_line
 from meanfield.base.export import Result, plain
@@ -22,6 +22,8 @@ from meanfield.base.words import unknown
 from meanfield.training.prepared import prepared
 from meanfield.training.train import trained
 from meanfield.training.trained_networks import Training, with_error
+
+APART = ("network", "data", "networks", "threads", "executor", "checkpoint", "progress")
 
 
 @spoken
@@ -59,7 +61,13 @@ def trainability(
     own |= {"records": 10, "theta_inputs": 0, "keep_weights": False, "sigma_w": None, "sigma_b": None}
     asked = [prepared(network, data, **(own | settings | point)) for point in points]
     runs = trained(asked, networks, threads, executor, checkpoint, progress)
-    return TrainabilityMap({k: np.array(v) for k, v in given.items()}, tuple(runs))
+    return TrainabilityMap({k: _array(v) for k, v in given.items()}, tuple(runs))
+
+
+def _array(values: list[Any]) -> np.ndarray:
+    """Numbers as numbers, all else as it is."""
+    plain = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in values)
+    return np.array(values) if plain else np.array(values, dtype=object)
 
 
 def _axes(axes: Any, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -72,11 +80,13 @@ def _axes(axes: Any, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
     for name, values in axes.items():
         if name in settings:
             raise MeanFieldError(f"{name} was given as an axis and as a number; give one of them.")
-        refuse_not_real(values, f"The axis {name}")
-        held = np.asarray(values)
-        if held.ndim != 1 or not held.size:
-            raise MeanFieldError(f"The axis {name} must be a list of numbers, but {shown(values)} was given.")
-        found[str(name)] = held.tolist()
+        if name in APART:
+            raise MeanFieldError(f"{name} is one for the whole map, and no axis; give it beside axes=.")
+        several = isinstance(values, (list, tuple, range)) or getattr(values, "ndim", 0) == 1
+        held = [one.item() if isinstance(one, np.generic) else one for one in values] if several else []
+        if not held or any(isinstance(one, (list, tuple, dict, np.ndarray)) for one in held):
+            raise MeanFieldError(f"The axis {name} must be a list of numbers or words, but {shown(values)} was given.")
+        found[str(name)] = held
     return found
 
 
@@ -101,10 +111,23 @@ class TrainabilityMap(Result):
         return tuple(len(one) for one in self.axes.values())
 
     def __getitem__(self, place: Any) -> Training:
-        flat = np.arange(len(self.runs)).reshape(self.shape)[place]
+        try:
+            flat = np.arange(len(self.runs)).reshape(self.shape)[place]
+        except (IndexError, TypeError, ValueError):
+            flat = np.empty(0)
         if np.ndim(flat):
-            raise MeanFieldError(f"A map of {len(self.axes)} axes has a run at each point, as in found[{'0, 0'}].")
+            sizes = " × ".join(map(str, self.shape))
+            raise MeanFieldError(
+                f"A map of {sizes} points has a run at each, from found[{', '.join('0' * len(self.axes))}] on, but "
+                f"{shown(place)} was asked for."
+            )
         return self.runs[int(flat)]
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """What each network has one number of after every step, at all points."""
+        first = self.runs[0].values
+        return tuple(n for n in first if first[n].ndim == 2 and all(n in run.values for run in self.runs))
 
     def mean(self, quantity: str) -> np.ndarray:
         """`Training.final` at each point: the mean over the networks that did not diverge; NaN where all did."""
@@ -115,8 +138,8 @@ class TrainabilityMap(Result):
         return self._each(quantity)[1]
 
     def _each(self, quantity: str) -> tuple[np.ndarray, np.ndarray]:
-        if quantity not in self.runs[0].quantities:
-            raise unknown("quantity of these networks", quantity, self.runs[0].quantities)
+        if quantity not in self.quantities:
+            raise unknown("quantity of a map", quantity, self.quantities)
         found = [(np.nan, np.nan) if r.diverged == r.networks else r.final(quantity) for r in self.runs]
         mean, error = np.array(found).T
         return mean.reshape(self.shape), error.reshape(self.shape)
@@ -142,7 +165,7 @@ class TrainabilityMap(Result):
 
     def data(self) -> dict[str, Any]:
         """The axes, and the final numbers of every point."""
-        names = [n for n in self.runs[0].quantities if self.runs[0][n].ndim == 2]
+        names = self.quantities
         own = {n: {"mean": plain(self.mean(n)), "standard_error": plain(self.standard_error(n))} for n in names}
         more = {"diverged": plain(self.diverged), "rate": plain(self.rates), "xi": plain(self.theory("xi"))}
         return {"about": self.runs[0].about, "axes": plain(self.axes), **own, **more}
@@ -150,27 +173,28 @@ class TrainabilityMap(Result):
     def arrays(self) -> Arrays:
         """The final numbers over the axes."""
         axes, columns = tuple(self.axes), dict[str, Any]()
-        for name in self.runs[0].quantities:
-            if self.runs[0][name].ndim == 2:
-                columns[name.replace("/", "_")] = axes, self.mean(name)
-                columns[name.replace("/", "_") + "_error"] = axes, self.standard_error(name)
-        columns |= {"diverged": (axes, self.diverged), "rate": (axes, self.rates), "xi": (axes, self.theory("xi"))}
+        for name in self.quantities:
+            columns[name.replace("/", "_")] = axes, self.mean(name)
+            columns[name.replace("/", "_") + "_error"] = axes, self.standard_error(name)
+        more = {"diverged": self.diverged, "rate_taken": self.rates, "xi": self.theory("xi")}
+        columns |= {name: (axes, one) for name, one in more.items()}
         return Arrays({k: ((k,), v) for k, v in self.axes.items()}, columns, {"about": self.runs[0].about})
 
     def plot(self, quantity: str | None = None, times: float = 6.0, ax: Any = None) -> Any:
         """The mean of a quantity (accuracy, or loss where there are no classes) over the axes, with what the theory
-        says: the depths `times` ξ where depth is an axis, else the line χ_J* = 1. Returns: the Axes."""
+        says where it is known: ξ beside one axis, the depths `times` ξ where depth is one of two, else the line
+        χ_J* = 1. Returns: the Axes."""
         from meanfield.training.training_figures import plot_map
 
-        own = "accuracy/train" if "accuracy/train" in self.runs[0].quantities else "loss/train"
-        return plot_map(self, quantity or own, float(times), ax)
+        own = "accuracy/train" if "accuracy/train" in self.quantities else "loss/train"
+        return plot_map(self, quantity or own, positive(times, "times"), ax)
 
     def __repr__(self) -> str:
         sizes = " × ".join(f"{len(v)} {k}" for k, v in self.axes.items())
         return one_line("TrainabilityMap", f"{sizes}, {self.runs[0].networks} networks each")
 
     def __str__(self) -> str:
-        names = [n for n in ("accuracy/train", "accuracy/test", "loss/train") if n in self.runs[0].quantities][:2]
+        names = [n for n in ("accuracy/train", "accuracy/test", "loss/train") if n in self.quantities][:2]
         lines = [self.runs[0].about.partition(";")[2].strip()]
         head = "".join(f"{k:>9}" for k in self.axes) + "".join(f"  {n:>15}" for n in names)
         lines.append(f"{head}  {'xi':>7}  diverged")
@@ -178,6 +202,11 @@ class TrainabilityMap(Result):
         xi = self.theory("xi")
         for k, values in enumerate(itertools.product(*self.axes.values())):
             at = np.unravel_index(k, self.shape)
-            row = "".join(f"{v:>9.4g}" for v in values) + "".join(f"  {with_error(m[at], e[at]):>15}" for m, e in means)
+            row = "".join(f"{_short(v):>9}" for v in values)
+            row += "".join(f"  {with_error(m[at], e[at]):>15}" for m, e in means)
             lines.append(f"{row}  {xi[at]:>7.4g}  {self.diverged[at]:>8}")
         return wrapped("\n".join(lines))
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)[:9]

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.arguments import choice
 from meanfield.base.arrays import Arrays
 from meanfield.base.errors import MeanFieldError, one_line
 from meanfield.base.export import Numbers, plain
 from meanfield.base.printed import wrapped
+from meanfield.base.words import unknown
 from meanfield.empirical.network.checks import given_inputs
 from meanfield.empirical.training.passes import Trainee
 from meanfield.prediction.trained import Prediction
@@ -28,9 +30,10 @@ class Training(Numbers):
     "class_accuracy/…" (network, step, class), "gradient" (network, step, layer), the norm of the gradient by the
     weights and biases of a layer, on the batch of the next step; "K" (network, step, layer) of the training inputs;
     "Theta" (network, step, input, input), mean of its diagonal over outputs, and "Theta_change", its relative change
-    since the start, where theta_inputs= asked for them. NaN from the step on at which the loss was no finite number:
-    diverged_at (network), 0 where it never was. rate: the one that was taken; rates: {rate: mean loss on the held-out
-    tenth at the end}, empty where one was given. message: what else is to be said.
+    since the start, where theta_inputs= asked for them. NaN from the step on at which the loss, on the training inputs
+    or on a batch, was seen to be no finite number: diverged_at (network), 0 where it never was. rate: the one that was
+    taken; rates: {rate: mean loss on the held-out tenth at the end}, empty where one was given. message: what else is
+    to be said.
 
     >>> from meanfield.training import train
     >>> run = train("tanh", ([[0.0], [1.0]], [0, 1]), sigma_w=1.2, sigma_b=0.1, width=8, depth=2, steps=30, networks=2)
@@ -72,19 +75,27 @@ class Training(Numbers):
 
     def mean(self, quantity: str) -> tuple[np.ndarray, np.ndarray]:
         """Mean over the networks and its standard error, at every one of `steps`; NaN where a network has diverged."""
-        held = self[quantity]
+        held = self._held(quantity)
         error = held.std(axis=0, ddof=1) / np.sqrt(len(held)) if len(held) > 1 else np.full(held.shape[1:], np.nan)
         return held.mean(axis=0), error
 
-    def final(self, quantity: str) -> tuple[float, float]:
-        """Mean and standard error after the last step, over the networks that did not diverge (see `diverged`).
+    def final(self, quantity: str) -> tuple[Any, Any]:
+        """Mean and standard error after the last step, over the networks that did not diverge (see `diverged`):
+        numbers, or arrays over layers, classes or inputs where the quantity has them.
 
         Raises: MeanFieldError where all of them did.
         """
-        held = self[quantity][self.diverged_at == 0, -1]
+        held = self._held(quantity)[self.diverged_at == 0, -1]
         if not len(held):
             raise MeanFieldError(f"All {self.networks} networks diverged; take a lower rate, or other sigma_w.")
-        return float(held.mean()), float(held.std(ddof=1) / np.sqrt(len(held))) if len(held) > 1 else float("nan")
+        mean = held.mean(axis=0)
+        error = held.std(axis=0, ddof=1) / np.sqrt(len(held)) if len(held) > 1 else np.full(mean.shape, np.nan)
+        return (mean, error) if mean.ndim else (float(mean), float(error))
+
+    def _held(self, quantity: str) -> np.ndarray:
+        if quantity not in self.values:
+            raise unknown("quantity of these networks", quantity, tuple(self.values))
+        return self.values[quantity]
 
     def outputs(self, X: Any) -> np.ndarray:
         """f(X) of every network as it is after the last step, (network, input, output).
@@ -127,6 +138,7 @@ class Training(Numbers):
 
     def depth_scale(self, quantity: str = "xi") -> float:
         """ξ ("xi") or χ_J* ("chi_J") at infinite width; NaN where it is not known."""
+        choice(quantity, "quantity", ("xi", "chi_J"))
         found = None if self._beside is None else self._beside.found_phase
         value = None if found is None else getattr(found, quantity)
         return float("nan") if value is None else float(value)
@@ -134,7 +146,7 @@ class Training(Numbers):
     def data(self) -> dict[str, Any]:
         """All curves, and how they were made."""
         own = {name: plain(one) for name, one in self.values.items()}
-        rates = {f"{k:g}": v for k, v in self.rates.items()}
+        rates = {repr(k): v for k, v in self.rates.items()}
         return {
             "about": self.about, "steps": plain(self.steps), **own, "diverged_at": plain(self.diverged_at),
             "rate": self.rate, "rates": plain(rates), "classes": plain(self.classes), "message": self.message,

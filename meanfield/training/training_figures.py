@@ -61,9 +61,7 @@ def plot_map(found: Any, quantity: str, times: float, ax: Any) -> Any:
     with require().rc_context(LOOK):
         panel = new_figure(WIDTH, 2.6).subplots() if ax is None else ax
         if not second:
-            error = found.standard_error(quantity)
-            panel.errorbar(found.axes[first], values, 2 * error, fmt="o-", markersize=3, color=COLOURS[0])
-            panel.set(xlabel=_label(first), ylabel=_label(quantity))
+            _one_axis(panel, found, quantity, first)
             return panel
         (other,) = second
         scale, upright = found.theory("xi" if "depth" in found.axes else "chi_J"), first == "depth"
@@ -71,7 +69,7 @@ def plot_map(found: Any, quantity: str, times: float, ax: Any) -> Any:
             first, other = other, first
         else:
             values, scale = values.T, scale.T
-        x, y = found.axes[first], found.axes[other]
+        (x, _), (y, _) = places = [_places(found.axes[name]) for name in (first, other)]
         image = panel.pcolormesh(x, y, values, cmap="cividis", shading="nearest")
         figure_of(panel).colorbar(image, ax=panel, label=_label(quantity))
         limits = panel.get_xlim(), panel.get_ylim()
@@ -85,4 +83,29 @@ def plot_map(found: Any, quantity: str, times: float, ax: Any) -> Any:
             panel.contour(x, y, scale, levels=[1.0], colors="black", linewidths=1.0, linestyles="--")
             panel.set_title(r"dashed: $\chi_J^* = 1$", fontsize=7, loc="left")
         panel.set(xlabel=_label(first), ylabel=_label(other), xlim=limits[0], ylim=limits[1])
+        for (_, words), axis, ticks in zip(places, (panel.xaxis, panel.yaxis), (x, y)):
+            if words:
+                axis.set_ticks(ticks, words)
         return panel
+
+
+def _places(values: Any) -> tuple[Any, list[str]]:
+    """Where values stand on an axis, and what is written there; words one after the other."""
+    if values.dtype.kind in "iuf":
+        return values, []
+    return np.arange(len(values)), [str(one) for one in values]
+
+
+def _one_axis(panel: Any, found: Any, quantity: str, name: str) -> None:
+    x, words = _places(found.axes[name])
+    mean, error, xi = found.mean(quantity), found.standard_error(quantity), found.theory("xi")
+    style = dict(markersize=3, color=COLOURS[0])
+    panel.errorbar(x, mean, np.nan_to_num(2 * error), fmt="o-", **style)
+    panel.set(xlabel=_label(name), ylabel=_label(quantity))
+    if words:
+        panel.set_xticks(x, words)
+    if np.isfinite(xi).any() and np.nanmax(xi) > 0:
+        beside = panel.twinx()
+        beside.spines["right"].set_visible(True)
+        beside.plot(x, xi, STYLES[1], color=COLOURS[1])
+        beside.set(yscale="log", ylabel=r"$\xi$ (dashed)")

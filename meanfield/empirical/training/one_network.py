@@ -56,8 +56,8 @@ class Plan:
 
 
 def train_one(plan: Plan, index: int, rate: float, stop: Event | None = None) -> dict[str, np.ndarray]:
-    """Arrays over the records of network `index`, trained with that rate; NaN from the step on at which its loss was
-    no finite number ("diverged_at", 0 where it never was)."""
+    """Arrays over the records of network `index`, trained with that rate; NaN from the step on at which its loss, on
+    the training inputs or on a batch, was seen to be no finite number ("diverged_at", 0 where it never was)."""
     net = Trainee(plan.layers, plan.seed, index)
     optimizer = OPTIMIZERS[plan.optimizer](net.parameters, net.rates)
     loss, train = LOSSES[plan.loss], plan.parts["train"]
@@ -73,16 +73,20 @@ def train_one(plan: Plan, index: int, rate: float, stop: Event | None = None) ->
                 break
             seen = _seen(plan, net, start) if recorded else {}
             value, cotangent = loss(net.outputs(part.x, differentiate=True), part.y)
-            gradients = net.gradients(cotangent) if np.isfinite(value) else {}
+            if not np.isfinite(value) or not np.isfinite(seen.get("loss/train", 0.0)):
+                diverged_at = max(step, 1)
+                if not found:  # from the start: the shapes of what is not a number
+                    found = {name: [np.full(np.shape(one), np.nan)] for name, one in seen.items()}
+                break
+            gradients = net.gradients(cotangent)
             if recorded:
                 seen["gradient"] = _by_layer(gradients, plan.layers.ensemble.depth)
                 for name, one in seen.items():
                     found.setdefault(name, []).append(one)
-            if not np.isfinite(value):
-                diverged_at = max(step, 1)
-                break
             if step < plan.steps:
                 optimizer.step(gradients, rate * min(1.0, (step + 1) / plan.warmup) if plan.warmup else rate)
+    if found and "gradient" not in found:
+        found["gradient"] = [np.full(plan.layers.ensemble.depth, np.nan)]
     filled = {name: _filled(rows, len(plan.records)) for name, rows in found.items()}
     kept = {f"{KEPT}{'/'.join(map(str, name))}": one for name, one in net.parameters.items()} if plan.keep else {}
     return filled | kept | {"diverged_at": np.array(diverged_at)}
@@ -154,4 +158,4 @@ def _by_layer(gradients: dict[Name, np.ndarray], depth: int) -> np.ndarray:
     squares = np.zeros(depth)
     for name, one in gradients.items():
         squares[name.layer - 1] += np.vdot(one, one)
-    return np.sqrt(squares) if gradients else np.full(depth, np.nan)
+    return np.sqrt(squares)
