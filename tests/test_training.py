@@ -603,3 +603,8 @@ def test_maps_and_curves_are_drawn(axes, tmp_path):
     assert found.save(tmp_path / "map.png").exists()
     assert found.runs[0].save(tmp_path / "run.png").exists()
     assert all(len(line) <= 80 for line in f"{found}\n{found.runs[0]}".splitlines())
+    asked_at = []
+    found.plot(contour=lambda **at: asked_at.append(at) or float(sum(at.values())))
+    assert len(asked_at) == len(found.runs) and set(asked_at[0]) == set(axes)
+    with pytest.raises(mf.MeanFieldError, match="contour must be a function"):
+        found.plot(contour=3)

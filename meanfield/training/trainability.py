@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -180,14 +180,25 @@ class TrainabilityMap(Result):
         columns |= {name: (axes, one) for name, one in more.items()}
         return Arrays({k: ((k,), v) for k, v in self.axes.items()}, columns, {"about": self.runs[0].about})
 
-    def plot(self, quantity: str | None = None, times: float = 6.0, ax: Any = None) -> Any:
+    def plot(
+        self,
+        quantity: str | None = None,
+        times: float = 6.0,
+        contour: Callable[..., float] | None = None,
+        ax: Any = None,
+    ) -> Any:
         """The mean of a quantity (accuracy, or loss where there are no classes) over the axes, with what the theory
         says where it is known: ξ beside one axis, the depths `times` ξ where depth is one of two, else the line
-        χ_J* = 1. Returns: the Axes."""
+        χ_J* = 1. contour: a function of the axes by their names (sigma_w=, depth=), such as a law at that depth, whose
+        contours are drawn in their place. Returns: the Axes."""
         from meanfield.training.training_figures import plot_map
 
         own = "accuracy/train" if "accuracy/train" in self.quantities else "loss/train"
-        return plot_map(self, quantity or own, positive(times, "times"), ax)
+        if contour is not None and not callable(contour):
+            raise MeanFieldError(
+                f"contour must be a function of the axes by their names, but {shown(contour)} was given."
+            )
+        return plot_map(self, quantity or own, positive(times, "times"), contour, ax)
 
     def __repr__(self) -> str:
         sizes = " × ".join(f"{len(v)} {k}" for k, v in self.axes.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -55,16 +56,17 @@ def plot_training(run: Any, ax: Any) -> Any:
         return drawn(given)
 
 
-def plot_map(found: Any, quantity: str, times: float, ax: Any) -> Any:
+def plot_map(found: Any, quantity: str, times: float, contour: Any, ax: Any) -> Any:
     """`TrainabilityMap.plot`; found: the map."""
     values, (first, *second) = found.mean(quantity), found.axes
     with require().rc_context(LOOK):
         panel = new_figure(WIDTH, 2.6).subplots() if ax is None else ax
         if not second:
-            _one_axis(panel, found, quantity, first)
+            _one_axis(panel, found, quantity, first, contour)
             return panel
         (other,) = second
-        scale, upright = found.theory("xi" if "depth" in found.axes else "chi_J"), first == "depth"
+        scale = _contoured(found, contour) if contour else found.theory("xi" if "depth" in found.axes else "chi_J")
+        upright = first == "depth"
         if upright:  # depth upwards
             first, other = other, first
         else:
@@ -73,7 +75,10 @@ def plot_map(found: Any, quantity: str, times: float, ax: Any) -> Any:
         image = panel.pcolormesh(x, y, values, cmap="cividis", shading="nearest")
         figure_of(panel).colorbar(image, ax=panel, label=_label(quantity))
         limits = panel.get_xlim(), panel.get_ylim()
-        if other == "depth":
+        if contour:
+            lines = panel.contour(x, y, scale, colors="white", linewidths=1.0)
+            panel.clabel(lines, fontsize=6)
+        elif other == "depth":
             halo = dict(color="white", linewidth=2.5)
             panel.plot(x, times * scale[0], **halo)
             panel.plot(x, times * scale[0], color="black", linewidth=1.0, linestyle="--", label=rf"{times:g} $\xi$")
@@ -96,9 +101,16 @@ def _places(values: Any) -> tuple[Any, list[str]]:
     return np.arange(len(values)), [str(one) for one in values]
 
 
-def _one_axis(panel: Any, found: Any, quantity: str, name: str) -> None:
+def _contoured(found: Any, contour: Any) -> Any:
+    """A function of the axes at every point of a map."""
+    values = [contour(**dict(zip(found.axes, point))) for point in product(*found.axes.values())]
+    return np.array(values, dtype=float).reshape(found.shape)
+
+
+def _one_axis(panel: Any, found: Any, quantity: str, name: str, contour: Any) -> None:
     x, words = _places(found.axes[name])
-    mean, error, xi = found.mean(quantity), found.standard_error(quantity), found.theory("xi")
+    mean, error = found.mean(quantity), found.standard_error(quantity)
+    xi = _contoured(found, contour) if contour else found.theory("xi")
     style = dict(markersize=3, color=COLOURS[0])
     panel.errorbar(x, mean, np.nan_to_num(2 * error), fmt="o-", **style)
     panel.set(xlabel=_label(name), ylabel=_label(quantity))
@@ -108,4 +120,4 @@ def _one_axis(panel: Any, found: Any, quantity: str, name: str) -> None:
         beside = panel.twinx()
         beside.spines["right"].set_visible(True)
         beside.plot(x, xi, STYLES[1], color=COLOURS[1])
-        beside.set(yscale="log", ylabel=r"$\xi$ (dashed)")
+        beside.set(yscale="log", ylabel="contour (dashed)" if contour else r"$\xi$ (dashed)")
