@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from meanfield.base.printed import wrapped
 from meanfield.base.progress import Progress
 from meanfield.base.words import unknown
 from meanfield.training.prepared import prepared
-from meanfield.training.train import trained
+from meanfield.training.train import train, trained
 from meanfield.training.trained_networks import Training, with_error
 
 APART = ("network", "data", "networks", "threads", "executor", "checkpoint", "progress")
@@ -56,9 +57,7 @@ def trainability(
     given = _axes(axes, settings)
     networks = whole(networks, "networks", 1, 10**6)
     points = [dict(zip(given, values)) for values in itertools.product(*given.values())]
-    own = {"depth": 3, "width": 128, "head": None, "loss": "cross_entropy", "optimizer": "sgd", "rate": 0.1}
-    own |= {"steps": 200, "batch": None, "warmup": 0, "lambda_w": None, "lambda_b": None, "biases": True, "seed": 0}
-    own |= {"records": 10, "theta_inputs": 0, "keep_weights": False, "sigma_w": None, "sigma_b": None}
+    own = {n: p.default for n, p in signature(train).parameters.items() if p.kind is p.KEYWORD_ONLY and n not in APART}
     asked = [prepared(network, data, **(own | settings | point)) for point in points]
     runs = trained(asked, networks, threads, executor, checkpoint, progress)
     return TrainabilityMap({k: _array(v) for k, v in given.items()}, tuple(runs))
