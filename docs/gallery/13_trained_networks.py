@@ -2,7 +2,7 @@
 Trained networks and their prediction
 =====================================
 
-Thirty networks of width 256, trained by gradient descent on four points, beside the mean and twice
+Twelve networks of width 200, trained by gradient descent on four points, beside the mean and twice
 the standard deviation that the tangent kernel predicts for networks of infinite width.
 """
 
@@ -15,8 +15,8 @@ X = np.array([[-1.0], [-0.3], [0.4], [1.0]])
 y = np.sin(3 * X)
 grid = np.linspace(-1.5, 1.5, 61)[:, None]
 at = dict(sigma_w=1.5, sigma_b=0.3, depth=3)
-how = dict(width=256, loss="mse", optimizer="scaled", rate=0.5, networks=30, keep_weights=True)
-times = (0, 20, 400)
+how = dict(width=200, loss="mse", optimizer="scaled", rate=0.5, networks=12, keep_weights=True)
+times = (0, 20, 200)
 found = mf.derive("tanh").predict(X, y, grid, t=times, rate=0.5, **at).test
 figure, panels = plt.subplots(1, 3, sharey=True, figsize=(7.2, 2.4), layout="constrained")
 for k, (t, ax) in enumerate(zip(times, panels)):
