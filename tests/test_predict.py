@@ -400,3 +400,25 @@ def test_a_trained_norm_is_part_of_theta():
     branch = mf.Sequential((mf.LayerNorm(affine=False), mf.Nonlinearity("erf"), mf.Dense()))
     fixed = mf.derive(architecture=mf.Residual(branch))
     assert (fixed.kernel(X, **at).Theta == 0).all()
+
+
+def assert_at_rest(ridge, asked):
+    """At the end u = (softmax(f(X)) - Y)/ρ makes f(X) = -Θ u, and f of further inputs -Θ u, too; asked: ρ of u."""
+    rng = np.random.default_rng(8)
+    X, y, far = rng.normal(size=(9, 3)), np.arange(9) % 3, rng.normal(size=(4, 3))
+    theory, at = mf.derive("erf"), dict(sigma_w=1.5, sigma_b=0.2, depth=3)
+    Theta = theory.kernel(np.concatenate((X, far)), **at).Theta
+    predicted = theory.predict(X, y, far, loss="cross_entropy", ridge=ridge, **at)
+    p = np.exp(predicted.train.mean[0])
+    u = (p / p.sum(axis=1, keepdims=True) - np.eye(3)[y]) / asked
+    assert np.abs(predicted.mean[0] + Theta[:, :9] @ u).max() < 1e-6
+
+
+@pytest.mark.parametrize("ridge", [1.0, 1e-2])
+def test_cross_entropy_with_a_ridge_has_an_end(ridge):
+    assert_at_rest(ridge, ridge)
+    with pytest.raises(AssertionError, match="1e-06"):
+        assert_at_rest(ridge, 1.001 * ridge)
+    with pytest.raises(mf.MeanFieldError, match="steps are taken one by one"):
+        mf.derive("erf").predict([[1.0], [2]], [0, 1], loss="cross_entropy", ridge=1.0, rate=0.1, sigma_w=1, sigma_b=0,
+                                 depth=2)  # fmt: skip

@@ -19,6 +19,7 @@ from meanfield.base.errors import MeanFieldError
 
 TOLERANCE = 1e-8  # of the integration, relative to the largest output
 CHECK = 100  # how much coarser the second integration is, whose distance is the stated error
+END = 50  # times N/ρ, after which a flow with a ridge has ended
 LARGEST = 4000  # inputs times classes: the stiff solver factorizes a matrix of this order
 
 
@@ -43,7 +44,12 @@ class Force:
 
 
 def flow(force: Force, times: np.ndarray, rate: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """(u at each time, the difference to a coarser integration), each (t, input, class)."""
+    """(u at each time, the difference to a coarser integration), each (t, input, class).
+
+    With a ridge the flow ends: what is left falls at least as e^(-ρt/N), so that t = ∞ is 50 N/ρ.
+    """
+    if force.ridge:
+        times = np.where(np.isinf(times), END * len(force.codes) / force.ridge, times)
     shape = (len(times), *force.codes.shape)
     if rate is not None:
         return _steps(force, times, rate).reshape(shape), np.zeros(shape)

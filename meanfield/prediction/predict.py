@@ -44,7 +44,7 @@ def predict(
     )  # fmt: skip
     count = whole(networks, "networks", 0, 10**6) if networks is not None else 0
     if isinstance(known, targets.Classes):
-        _integrable(times, rate, max(count, 1), (n + m) * known.codes.shape[1])
+        _integrable(times, rate, ridge, max(count, 1), (n + m) * known.codes.shape[1])
     elif count:
         raise MeanFieldError(
             "networks= draws starts for loss='cross_entropy'; under square loss mean and covariance over all networks "
@@ -79,12 +79,12 @@ def predict(
     )  # fmt: skip
 
 
-def _integrable(times: np.ndarray, rate: float | None, networks: int, numbers: int) -> None:
+def _integrable(times: np.ndarray, rate: float | None, ridge: float, networks: int, numbers: int) -> None:
     """Refuse times and sizes that flows under cross-entropy are not integrated for; numbers: outputs of a network."""
-    if np.isinf(times).any():
+    if np.isinf(times).any() and not (ridge and rate is None):
+        why = "steps are taken one by one" if ridge else "outputs of labels grow without end unless there is a ridge"
         raise MeanFieldError(
-            "Under cross-entropy t = inf has no answer here: outputs of labels grow without end. Give t= as a number "
-            "or an array of numbers."
+            f"Under cross-entropy t = inf has no answer here: {why}. Give t= as a number or an array of numbers."
         )
     if rate is not None and times.max() > STEPS:
         raise MeanFieldError(
