@@ -382,6 +382,35 @@ def test_what_overflows_between_two_looks_has_diverged():
         assert run.diverged == 6 or np.isfinite(run.final("loss/train")[0])
 
 
+def test_a_loss_far_above_its_start_has_diverged(tmp_path):
+    """It would take hundreds of steps to overflow; the picture leaves it out. What falls from 1e9 has not."""
+    data = teacher(inputs=30, test=0, input_dimension=6)
+    call = dict(**AT, width=40, depth=3, loss="mse", networks=2, optimizer="scaled")
+    run = train("tanh", data, rate=50.0, steps=40, **call)
+    assert run.diverged == 2 and run.save(tmp_path / "run.png").exists()
+    far = train("tanh", (data.X, 3e4 * data.y), rate=0.1, steps=10, **call)
+    assert far.diverged == 0 and far["loss/train"][:, 0].min() > 1e6
+
+
+def test_the_end_of_training_has_a_loss():
+    data = teacher(inputs=12, test=5, input_dimension=6)
+    run = train("erf", data, **AT, width=30, depth=3, loss="mse", optimizer="scaled", rate=0.2, steps=5, networks=2)
+    found = run.predicted_loss([0, 5, np.inf])
+    assert np.abs(found["train"][:2] - run.predicted_loss()["train"][[0, -1]]).max() < 1e-13
+    theory = mf.derive("erf").predict(data.X, data.y, data.X_test, depth=3, **AT).test
+    wanted = (np.square(theory.mean[0, :, 0] - data.y_test) + theory.variance[0]).mean() / 2
+    assert found["train"][2] < 1e-12 and abs(found["test"][2] / wanted - 1) < 1e-9
+
+
+def test_xi_is_drawn_between_the_places_of_a_map():
+    axes = {"sigma_w": [0.8, 2.2], "depth": [2, 4]}
+    found = mf.trainability("tanh", small(), axes=axes, sigma_b=0.1, width=6, steps=1, networks=1)
+    panel = found.plot()
+    x, y = panel.lines[-1].get_data()
+    at = float(mf.derive("tanh").phase(sigma_w=x[30], sigma_b=0.1, input_norm=float(np.square(small().X).mean())).xi)
+    assert len(x) > 50 and abs(y[30] / (6 * at) - 1) < 1e-9 and panel.get_ylim()[0] >= 0
+
+
 def test_ends_have_errors_over_networks_alone():
     run = train("tanh", small(), **AT, width=6, depth=3, steps=3, networks=4)
     mean, error = run.final("K")
@@ -533,11 +562,13 @@ def test_data_that_do_not_fit_are_refused():
         ((X, y[:-1]), "an entry for each of 6"),
         ((X, y, X, [0, 1, 2, 1, 0, 1]), "class 2 of a test input"),
         ((X, np.full((6, 2), 0.6)), "probabilities that sum to 1"),
-        ("digits", "data must be a Data"),
+        ("digits", r"write mf\.data\.digits\(\)"),
         ((X, y, X), "data must be a Data"),
     ):
         with pytest.raises(mf.MeanFieldError, match=said):
             train("tanh", data, **at)
+    with pytest.raises(mf.MeanFieldError, match=r"mf\.trainability\(\.\.\., axes={'sigma_w'"):
+        train("tanh", (X, y), **(at | {"sigma_w": [0.5, 1]}))
     with pytest.raises(mf.MeanFieldError, match="jump"):
         train("sign", (X, y), **at)
     with pytest.raises(mf.MeanFieldError, match="There is no prediction of these outputs: predict has the loss mse"):

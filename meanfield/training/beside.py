@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -111,6 +111,15 @@ class Beside:
             return self.theory.phase(input_norm=float(np.square(x).mean()), **given, **parameters)
         except MeanFieldError:
             return None
+
+    def scales(self, name: str, values: np.ndarray) -> np.ndarray:
+        """ξ of the same network with other values of one of its settings; NaN where it is not known."""
+        found = []
+        for value in values.tolist():
+            asked = replace(self.asked, settings={**self.asked.settings, name: value})
+            phase = Beside(asked, self.rate).found_phase
+            found.append(np.nan if phase is None or phase.xi is None else float(phase.xi))
+        return np.array(found)
 
     def phase(self) -> str:
         """Phase and depth scale of the network as it starts, "" where they are not known."""

@@ -49,6 +49,13 @@ class Prepared:
 def prepared(network: Any, data: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> Prepared:
     """A training as `train` takes it; raises `MeanFieldError`."""
     known = _data(data)
+    depth = settings["depth"]
+    for name, value in (("sigma_w", sigma_w), ("sigma_b", sigma_b)):
+        if np.ndim(value) == 1 and len(value) != depth:
+            raise MeanFieldError(
+                f"{name} must be one number, or one for each of the {shown(depth)} layers, but {len(value)} were "
+                f"given; networks at several values are mf.trainability(..., axes={{{name!r}: [...]}})."
+            )
     record, numbers = record_and_settings(_asked, network, sigma_w, sigma_b, settings)
     assert isinstance(record, Network)
     plan, rates, own_head, classes = _asked(record, data=known, **numbers)
@@ -59,6 +66,11 @@ def prepared(network: Any, data: Any, *, sigma_w: Any, sigma_b: Any, **settings:
 def _data(given: Any) -> Data:
     if isinstance(given, Data):
         return given
+    if isinstance(given, str):
+        raise MeanFieldError(
+            f"data must be a Data, or arrays, but {shown(given)} was given; write mf.data.digits(), or another "
+            "function of mf.data."
+        )
     if not isinstance(given, (tuple, list)) or len(given) not in (2, 4):
         raise MeanFieldError(
             "data must be a Data (see meanfield.data), or (X, y) or (X, y, X_test, y_test), but "

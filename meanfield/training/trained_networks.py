@@ -31,7 +31,8 @@ class Training(Numbers):
     weights and biases of a layer, on the batch of the next step; "K" (network, step, layer) of the training inputs;
     "Theta" (network, step, input, input), mean of its diagonal over outputs, and "Theta_change", its relative change
     since the start, where theta_inputs= asked for them. NaN from the step on at which the loss, on the training inputs
-    or on a batch, was seen to be no finite number: diverged_at (network), 0 where it never was. rate: the one that was
+    or on a batch, was seen to be no finite number, or beyond 1e6 times that at the start and 1e6: diverged_at
+    (network), 0 where it never was. rate: the one that was
     taken; rates: {rate: mean loss on the held-out tenth at the end}, empty where one was given. message: what else is
     to be said.
 
@@ -76,8 +77,9 @@ class Training(Numbers):
     def mean(self, quantity: str) -> tuple[np.ndarray, np.ndarray]:
         """Mean over the networks and its standard error, at every one of `steps`; NaN where a network has diverged."""
         held = self._held(quantity)
-        error = held.std(axis=0, ddof=1) / np.sqrt(len(held)) if len(held) > 1 else np.full(held.shape[1:], np.nan)
-        return held.mean(axis=0), error
+        with np.errstate(over="ignore", invalid="ignore"):  # of losses near the largest double
+            error = held.std(axis=0, ddof=1) / np.sqrt(len(held)) if len(held) > 1 else np.full(held.shape[1:], np.nan)
+            return held.mean(axis=0), error
 
     def final(self, quantity: str) -> tuple[Any, Any]:
         """Mean and standard error after the last step, over the networks that did not diverge (see `diverged`):
@@ -124,11 +126,14 @@ class Training(Numbers):
         assert self._beside is not None
         return self._beside.prediction(self.steps)[0]
 
-    def predicted_loss(self) -> dict[str, np.ndarray]:
+    def predicted_loss(self, steps: Any = None) -> dict[str, np.ndarray]:
         """The mean over networks of the loss after each of `steps`, as `predicted` has it: "train", and "test" where
-        there are test inputs: (1/2N) Σ_a (|mean - y_a|² + C·variance) of C outputs."""
+        there are test inputs: (1/2N) Σ_a (|mean - y_a|² + C·variance) of C outputs.
+
+        steps: numbers of steps, also infinity; those of the result unless given.
+        """
         assert self._beside is not None
-        found, targets = self._beside.prediction(self.steps)
+        found, targets = self._beside.prediction(self.steps if steps is None else np.atleast_1d(steps))
         parts = {"train": found.train, **({"test": found.test} if "test" in targets else {})}
         return {name: _loss(part, targets[name]) for name, part in parts.items()}
 

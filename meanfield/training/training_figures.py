@@ -12,6 +12,7 @@ from meanfield.base.drawing import COLOURS, LOOK, STYLES, WIDTH, drawn, figure_o
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.quantities import mathtext
 
+FINE = 60  # places between those of a map at which ξ is drawn
 SYMBOLS = {"sigma_w": r"$\sigma_w$", "sigma_b": r"$\sigma_b$", "mu": r"$\mu$"}
 
 
@@ -38,16 +39,16 @@ def plot_training(run: Any, ax: Any) -> Any:
             for curve, part in enumerate(("train", "test")):
                 if f"{name}/{part}" not in run.values:
                     continue
-                mean, error = run.mean(f"{name}/{part}")
+                mean, error = (np.where(np.abs(one) < 1e100, one, np.nan) for one in run.mean(f"{name}/{part}"))
                 colour = COLOURS[curve]
                 panel.fill_between(run.steps, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.25, linewidth=0)
                 panel.plot(run.steps, mean, color=colour, linestyle=STYLES[0], label=f"{part}, networks")
                 if name == "loss" and part in predicted:
                     label = f"{part}, theory"
                     panel.plot(run.steps, predicted[part], color=colour, linestyle=STYLES[1], label=label)
-                elif name == "loss":
-                    panel.set_yscale("log") if np.nanmax(mean) > 30 * np.nanmin(mean) > 0 else None
             panel.set_ylabel(name)
+            if name == "loss":
+                _logarithmic(panel)
         said = "" if predicted else run.phase()
         if said:
             given[0].set_title(said, fontsize=7, loc="left")
@@ -79,9 +80,10 @@ def plot_map(found: Any, quantity: str, times: float, contour: Any, ax: Any) -> 
             lines = panel.contour(x, y, scale, colors="white", linewidths=1.0)
             panel.clabel(lines, fontsize=6)
         elif other == "depth":
-            halo = dict(color="white", linewidth=2.5)
-            panel.plot(x, times * scale[0], **halo)
-            panel.plot(x, times * scale[0], color="black", linewidth=1.0, linestyle="--", label=rf"{times:g} $\xi$")
+            along, xi = _fine(found, first, x, scale[0])
+            panel.plot(along, times * xi, color="white", linewidth=2.5)
+            panel.plot(along, times * xi, color="black", linewidth=1.0, linestyle="--", label=rf"{times:g} $\xi$")
+            limits = limits[0], (max(limits[1][0], 0.0), limits[1][1])
             panel.legend(facecolor="white", frameon=True, edgecolor="none", framealpha=1.0)
         elif np.isfinite(scale).all() and (scale > 1).any() and (scale < 1).any():
             panel.contour(x, y, scale, levels=[1.0], colors="white", linewidths=2.5)
@@ -107,10 +109,28 @@ def _contoured(found: Any, contour: Any) -> Any:
     return np.array(values, dtype=float).reshape(found.shape)
 
 
+def _logarithmic(panel: Any) -> None:
+    """A logarithmic axis for curves that are positive and fall or rise by more than a factor 5."""
+    held = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in panel.lines])
+    held = held[np.isfinite(held)]
+    if held.size and held.min() > 0 and held.max() > 5 * held.min():
+        panel.set_yscale("log")
+
+
+def _fine(found: Any, name: str, x: Any, xi: Any) -> tuple[Any, Any]:
+    """ξ at the places of an axis, and between them where that is a number of the network."""
+    if name in ("depth", "width", "seed", "rate", "steps", "batch") or not np.isfinite(xi).any() or len(x) < 2:
+        return x, xi
+    if found.axes[name].dtype.kind not in "iuf":
+        return x, xi
+    fine = np.unique(np.concatenate((x, np.linspace(x.min(), x.max(), FINE))))
+    return fine, found.runs[0]._beside.scales(name, fine)
+
+
 def _one_axis(panel: Any, found: Any, quantity: str, name: str, contour: Any) -> None:
     x, words = _places(found.axes[name])
     mean, error = found.mean(quantity), found.standard_error(quantity)
-    xi = _contoured(found, contour) if contour else found.theory("xi")
+    along, xi = (x, _contoured(found, contour)) if contour else _fine(found, name, x, found.theory("xi"))
     style = dict(markersize=3, color=COLOURS[0])
     panel.errorbar(x, mean, np.nan_to_num(2 * error), fmt="o-", **style)
     panel.set(xlabel=_label(name), ylabel=_label(quantity))
@@ -119,5 +139,5 @@ def _one_axis(panel: Any, found: Any, quantity: str, name: str, contour: Any) ->
     if np.isfinite(xi).any() and np.nanmax(xi) > 0:
         beside = panel.twinx()
         beside.spines["right"].set_visible(True)
-        beside.plot(x, xi, STYLES[1], color=COLOURS[1])
+        beside.plot(along, xi, STYLES[1], color=COLOURS[1])
         beside.set(yscale="log", ylabel="contour (dashed)" if contour else r"$\xi$ (dashed)")

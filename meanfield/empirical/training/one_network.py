@@ -17,6 +17,7 @@ from meanfield.empirical.training.passes import Layers, Trainee
 
 SHUFFLE = MAX_LAYER - 2  # the layer of the streams that order the inputs, below which no network reaches
 KEPT = "parameter/"  # what names of arrays begin with that are parameters
+LOST = 1e6  # times its loss at the start: a network beyond it has diverged
 CHUNK = 512  # inputs that are looked at together
 
 
@@ -57,12 +58,13 @@ class Plan:
 
 def train_one(plan: Plan, index: int, rate: float, stop: Event | None = None) -> dict[str, np.ndarray]:
     """Arrays over the records of network `index`, trained with that rate; NaN from the step on at which its loss, on
-    the training inputs or on a batch, was seen to be no finite number ("diverged_at", 0 where it never was)."""
+    the training inputs or on a batch, was seen to be no finite number, or beyond 1e6 times what it was at the start
+    and 1e6 ("diverged_at", 0 where it never was)."""
     net = Trainee(plan.layers, plan.seed, index)
     optimizer = OPTIMIZERS[plan.optimizer](net.parameters, net.rates)
     loss, train = LOSSES[plan.loss], plan.parts["train"]
     found, start = dict[str, list[Any]](), dict[str, np.ndarray]()
-    diverged_at, batches = 0, _batches(plan, index)
+    diverged_at, batches, most = 0, _batches(plan, index), np.inf
     with np.errstate(all="ignore"):  # an overflow is an answer
         for step in range(plan.steps + 1):
             if stop is not None and stop.is_set():
@@ -73,11 +75,12 @@ def train_one(plan: Plan, index: int, rate: float, stop: Event | None = None) ->
                 break
             seen = _seen(plan, net, start) if recorded else {}
             value, cotangent = loss(net.outputs(part.x, differentiate=True), part.y)
-            if not np.isfinite(value) or not np.isfinite(seen.get("loss/train", 0.0)):
+            if not (value <= most and seen.get("loss/train", 0.0) <= most and value < np.inf):
                 diverged_at = max(step, 1)
                 if not found:  # from the start: the shapes of what is not a number
                     found = {name: [np.full(np.shape(one), np.nan)] for name, one in seen.items()}
                 break
+            most = LOST * max(value, 1.0) if step == 0 else most
             gradients = net.gradients(cotangent)
             if recorded:
                 seen["gradient"] = _by_layer(gradients, plan.layers.ensemble.depth)
