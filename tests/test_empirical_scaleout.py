@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.base import files
 from meanfield.base.results import MeanFieldError
 from meanfield.empirical import ScalarPair, run_ensemble
-from meanfield.empirical.ensemble import scaleout
-from meanfield.empirical.ensemble.blocks import MOST_BLOCKS, Summary, edges
+from meanfield.empirical.ensemble.blocks import MOST_BLOCKS, Summary, edges, measure_block
 from meanfield.empirical.network.network import Ensemble
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Residual, Sequential, mlp
 
@@ -215,8 +215,8 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     def broken(source, target):
         raise OSError("disk full")
 
-    monkeypatch.setattr(scaleout.os, "replace", broken)
-    with pytest.raises(OSError, match="disk full"):
+    monkeypatch.setattr(files.os, "replace", broken)
+    with pytest.raises(MeanFieldError, match="cannot be written: disk full"):
         _run(checkpoint=file)
     assert file.read_bytes() == before and os.listdir(tmp_path) == ["run.npz"]
 
@@ -225,9 +225,9 @@ SCRIPT = """
 import sys, json, time
 from meanfield.networks.records import mlp
 from meanfield.empirical import run_ensemble
-from meanfield.empirical.ensemble import scaleout
+from meanfield.empirical.ensemble import parallel
 hold = len(sys.argv) > 2
-scaleout.SECONDS_BETWEEN_CHECKPOINTS = 0.0 if hold else 0.2
+parallel.SECONDS_BETWEEN_CHECKPOINTS = 0.0 if hold else 0.2
 lines = 0
 def progress(done, total):
     global lines
@@ -281,7 +281,7 @@ def _die(plan, first, count, keep, device, home):
     if first > 100:
         time.sleep(0.5)
         os._exit(1)
-    return scaleout.measure_block(plan, first, count, keep)
+    return measure_block(plan, first, count, keep)
 
 
 def test_a_broken_pool_is_explained(tmp_path, alone, monkeypatch):

@@ -37,7 +37,7 @@ base.tex.read base.tex.width base.tex.lines base.tex.prose
 base.errors base.words base.leading base.symbols base.printed base.progress base.carries base.quantities base.terms
 base.limits
 base.arguments base.named
-base.checkpoints base.arrays base.files base.export base.saved base.drawing
+base.files base.checkpoints base.arrays base.export base.saved base.drawing
 base.latex base.results base.scalars
 networks.pooling networks.records networks.folds networks.architectures
 functions.heads.record functions.heads.values functions.heads.models functions.heads.exponential
@@ -182,7 +182,7 @@ PUBLIC = {
     "meanfield.presentation.tables": None,
 }
 BELOW_EMPIRICAL = {
-    "base.arrays", "base.export", "base.drawing", "base.words", "base.quantities", "base.scalars",
+    "base.arrays", "base.export", "base.drawing", "base.files", "base.words", "base.quantities", "base.scalars",
     "base.arguments", "base.checkpoints", "base.limits", "base.results", "base.errors",
     "networks.pooling", "networks.records", "networks.folds",
 }  # fmt: skip

@@ -490,8 +490,8 @@ RESUMED = """
 import sys
 import numpy as np
 from meanfield.data import from_arrays
-from meanfield.empirical.training import runs
-runs.SECONDS_BETWEEN_CHECKPOINTS = 0.0
+from meanfield.empirical.ensemble import parallel
+parallel.SECONDS_BETWEEN_CHECKPOINTS = 0.0
 from meanfield.training import train
 rng = np.random.default_rng(0)
 data = from_arrays(rng.normal(size=(200, 20)), np.arange(200) % 4)

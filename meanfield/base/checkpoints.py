@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from meanfield.base.errors import MeanFieldError
+from meanfield.base.files import write_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,23 +44,14 @@ class Checkpoint:
         return arrays
 
     def write(self, arrays: dict[str, np.ndarray]) -> None:
-        """Whole or not at all: a temporary file in the same folder takes the place of the old one."""
+        """Whole or not at all (`write_whole`)."""
         import numpy as np
 
         if not arrays:
             return
         buffer = io.BytesIO()
         np.savez(buffer, key=np.array(self._key), **arrays)  # type: ignore[arg-type]
-        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as out:
-                out.write(buffer.getvalue())
-                out.flush()
-                os.fsync(out.fileno())
-            os.replace(name, self.path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_whole(self.path, buffer.getvalue())
 
 
 def explain(error: BaseException, file: Checkpoint | None, done: int, total: int, what: str) -> None:

@@ -44,7 +44,10 @@ def write_whole(path: str | os.PathLike, content: bytes) -> Path:
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         try:
-            temporary.write_bytes(content)
+            with open(temporary, "wb") as out:
+                out.write(content)
+                out.flush()
+                os.fsync(out.fileno())  # on the disk before it takes the place of what is there
             os.replace(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)

@@ -383,7 +383,9 @@ def record_and_settings(
     known = [n for n in inspect.signature(function).parameters if n not in _OF_THE_NETWORK]
     own = {k: v for k, v in settings.items() if k in known}
     more = {k: v for k, v in settings.items() if k not in known}
-    for name in set(more) - set(_OF_DERIVE):
+    for name in more:
+        if name in _OF_DERIVE:
+            continue
         if (hint := guess(name, known)) and not isinstance(network, Theory | Block):
             raise MeanFieldError(f"{name} is no setting of an ensemble.{hint}")
     pairs: dict[Hashable, ScalarPair]

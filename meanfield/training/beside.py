@@ -19,11 +19,6 @@ from meanfield.theory.theory import Theory
 from meanfield.training.prepared import Prepared
 
 SAMPLE = 400  # training inputs that say which rates are stable
-_OWN = (
-    "loss", "optimizer", "rate", "steps", "batch", "warmup", "biases", "seed", "records", "theta_inputs", "head",
-    "keep_weights",
-)  # fmt: skip
-_SIZES = ("width", "depth", "lambda_w", "lambda_b", "sigma_w", "sigma_b")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +30,7 @@ class Beside:
 
     @cached_property
     def theory(self) -> Theory:
-        return asked_of(self.asked.network, self._parameters)[0]
-
-    @property
-    def _parameters(self) -> dict[str, Any]:
-        return {k: v for k, v in self.asked.settings.items() if k not in (*_OWN, *_SIZES)}
+        return asked_of(self.asked.network, self.asked.parameters)[0]
 
     @property
     def about(self) -> str:
@@ -93,7 +84,7 @@ class Beside:
         if layered:  # one number a layer, of each
             rates = {k: np.broadcast_to(v, plan.layers.ensemble.depth).tolist() for k, v in rates.items()}
         test = plan.parts.get("test")
-        parameters = asked_of(self.asked.network, self._parameters)[1]
+        parameters = asked_of(self.asked.network, self.asked.parameters)[1]
         found = self.theory.predict(
             plan.parts["train"].x, plan.parts["train"].y, None if test is None else test.x, t=steps, rate=self.rate,
             depth=plan.layers.ensemble.depth, layerwise=layered, sigma_w=settings["sigma_w"],
@@ -106,7 +97,7 @@ class Beside:
         """`Theory.phase` of the network as it starts, at the mean norm of the training inputs; None if not known."""
         settings, x = self.asked.settings, self.asked.plan.parts["train"].x
         try:
-            parameters = asked_of(self.asked.network, self._parameters)[1]
+            parameters = asked_of(self.asked.network, self.asked.parameters)[1]
             given = {n: settings[n] for n in ("sigma_w", "sigma_b") if settings[n] is not None}
             return self.theory.phase(input_norm=float(np.square(x).mean()), **given, **parameters)
         except MeanFieldError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +35,8 @@ LARGEST_THETA = 2000  # inputs times outputs whose tangent kernel is followed
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """One training that was asked for. plan; rates: those that are tried; record: the network; own_head: whether the
-    last block makes the outputs; classes: the labels, () for targets; network, settings: as they were given."""
+    last block makes the outputs; classes: the labels, () for targets; network, settings: as they were given;
+    parameters: those of the settings that belong to the network."""
 
     plan: Plan
     rates: tuple[float, ...]
@@ -44,6 +46,7 @@ class Prepared:
     data: Data
     network: Any
     settings: Mapping[str, Any]
+    parameters: Mapping[str, Any]
 
 
 def prepared(network: Any, data: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> Prepared:
@@ -60,7 +63,9 @@ def prepared(network: Any, data: Any, *, sigma_w: Any, sigma_b: Any, **settings:
     assert isinstance(record, Network)
     plan, rates, own_head, classes = _asked(record, data=known, **numbers)
     given = settings | {"sigma_w": sigma_w, "sigma_b": sigma_b}
-    return Prepared(plan, rates, record, own_head, classes, known, network, given)
+    of_training = inspect.signature(_asked).parameters
+    parameters = {k: v for k, v in settings.items() if k not in of_training}
+    return Prepared(plan, rates, record, own_head, classes, known, network, given, parameters)
 
 
 def _data(given: Any) -> Data:

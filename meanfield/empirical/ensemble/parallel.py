@@ -1,18 +1,25 @@
-"""Networks over threads: one network is one piece of work, and its numbers do not depend on which thread does it."""
+"""Networks over threads or any executor: their numbers do not depend on which of them does the work, or when."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from threading import Event, local
+from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from meanfield.base.checkpoints import Checkpoint, explain
 from meanfield.empirical.network.checks import integer
 from meanfield.empirical.random.buffers import Buffers
 
 Work = Callable[[int, Buffers, Event], None]
+Unit = TypeVar("Unit")
+Found = TypeVar("Found")
+SECONDS_BETWEEN_CHECKPOINTS = 20.0
 
 
 def each_network(
@@ -45,6 +52,60 @@ def each_network(
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+def gathered(
+    units: Sequence[Unit],
+    found: dict[Unit, Found],
+    submit: Callable[[Executor, Unit], Future],
+    *,
+    executor: Executor | None,
+    threads: int,
+    stop: Event,
+    file: Checkpoint | None,
+    arrays: Callable[[dict[Unit, Found]], dict[str, Any]],
+    what: str,
+    tell: Callable[[Found], None],
+    first: Iterable[tuple[Unit, Found]] = (),
+) -> None:
+    """Fill `found` with what every unit of work gives, in whatever order it comes back, and the checkpoint with it.
+
+    submit(pool, unit): starts one unit, in `executor` or in so many threads. first: units that are done in this
+    thread before any other is submitted. stop: set on an interrupt, so that units in threads return soon. arrays:
+    what the checkpoint holds of `found`; what: a name of the units, for messages; tell: called with each result.
+    """
+    written = time.monotonic()
+
+    def put(unit: Unit, result: Found) -> None:
+        nonlocal written
+        found[unit] = result
+        tell(result)
+        if file is not None and time.monotonic() - written > SECONDS_BETWEEN_CHECKPOINTS:
+            file.write(arrays(found))
+            written = time.monotonic()
+
+    futures: dict[Future, Unit] = {}
+    with ExitStack() as stack:
+        stack.enter_context(threadpool_limits(limits=1, user_api="blas"))
+        pool = executor or stack.enter_context(ThreadPoolExecutor(threads))
+        try:
+            for unit, result in first:
+                put(unit, result)
+            for unit in units:
+                if unit not in found:
+                    futures[submit(pool, unit)] = unit
+            for future in as_completed(futures):
+                put(futures[future], future.result())
+        except BaseException as error:  # an interrupt too: keep what is done, and leave soon
+            stop.set()
+            for future in futures:
+                future.cancel()
+            if file is not None:
+                file.write(arrays(found))
+            explain(error, file, len(found), len(units), what)
+            raise
+    if file is not None:
+        file.write(arrays(found))
 
 
 def threads_used(threads: int | None) -> int:

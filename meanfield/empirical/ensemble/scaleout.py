@@ -9,25 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
-from contextlib import ExitStack
+from concurrent.futures import Executor, Future
 from pathlib import Path
 from threading import Event, local
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from meanfield.base.checkpoints import Checkpoint, explain
+from meanfield.base.checkpoints import Checkpoint
 from meanfield.empirical.ensemble.blocks import Block, edges, measure_block, measure_elsewhere, measure_on_device
-from meanfield.empirical.ensemble.parallel import threads_used
+from meanfield.empirical.ensemble.parallel import gathered, threads_used
 from meanfield.empirical.ensemble.running import Running
 from meanfield.empirical.observables.measurement import Plan
 from meanfield.empirical.random.buffers import Buffers
 
-SECONDS_BETWEEN_CHECKPOINTS = 20.0
 BLOCKS_ON_DEVICE = 64  # of networks that are measured together on a GPU
 _FORMAT = 2  # of a checkpoint; a number also stands for the samples of a version
 
@@ -38,8 +34,8 @@ def run_blocks(plan: Plan, run: Running) -> list[Block]:
     borders = edges(networks)
     file = None if run.checkpoint is None else Checkpoint(Path(run.checkpoint), fingerprint(plan, run))
     found: dict[int, Block] = {} if file is None else dict(_blocks(file.read()))
-    missing = [g for g in range(len(borders) - 1) if g not in found]
     stop, scratch = Event(), local()
+    done = sum(block.count for block in found.values())
 
     def here(first: int, count: int) -> Block | None:
         if not hasattr(scratch, "buffers"):
@@ -49,48 +45,25 @@ def run_blocks(plan: Plan, run: Running) -> list[Block]:
         block = measure_block(plan, first, count, run.keep, run.device, scratch.buffers, stop)
         return None if stop.is_set() else block
 
-    def submit(g: int) -> Future:
+    def submit(pool: Executor, g: int) -> Future:
         first, count = run.first + int(borders[g]), int(borders[g + 1] - borders[g])
         if run.executor is None:
             return pool.submit(here, first, count)
-        return run.executor.submit(measure_elsewhere, plan, first, count, run.keep, run.device, os.getpid())
-
-    done, written = sum(block.count for block in found.values()), time.monotonic()
-    alone = run.executor is None and run.device == "cuda"
+        return pool.submit(measure_elsewhere, plan, first, count, run.keep, run.device, os.getpid())
 
     def tell(block: Block) -> None:
-        nonlocal done, written
+        nonlocal done
         done += block.count
         if run.progress is not None:
             run.progress(done, networks)
-        if file is not None and time.monotonic() - written > SECONDS_BETWEEN_CHECKPOINTS:
-            file.write(_arrays(found))
-            written = time.monotonic()
 
-    with ExitStack() as stack:
-        stack.enter_context(threadpool_limits(limits=1, user_api="blas"))
-        workers = min(threads_used(run.threads), networks)
-        pool: Executor = run.executor or stack.enter_context(ThreadPoolExecutor(workers))
-        futures: dict[Future, int] = {}
-        try:
-            for g, block in _on_device(plan, run, borders, missing) if alone else []:
-                found[g] = block
-                tell(block)
-            for g in [] if alone else missing:
-                futures[submit(g)] = g
-            for future in as_completed(futures):
-                found[futures[future]] = future.result()
-                tell(found[futures[future]])
-        except BaseException as error:  # an interrupt too: keep what is done, leave within one layer
-            stop.set()
-            for future in futures:
-                future.cancel()
-            if file is not None:
-                file.write(_arrays(found))
-            explain(error, file, len(found), len(borders) - 1, "blocks")
-            raise
-    if file is not None:
-        file.write(_arrays(found))
+    alone = run.executor is None and run.device == "cuda"
+    missing = [g for g in range(len(borders) - 1) if g not in found]
+    gathered(
+        range(len(borders) - 1), found, submit, executor=run.executor, threads=min(threads_used(run.threads), networks),
+        stop=stop, file=file, arrays=_arrays, what="blocks", tell=tell,
+        first=_on_device(plan, run, borders, missing) if alone else (),
+    )  # fmt: skip
     return [found[g] for g in range(len(borders) - 1)]
 
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
-from contextlib import ExitStack
+from concurrent.futures import Executor, Future
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -19,11 +17,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from meanfield.base.checkpoints import Checkpoint, explain
-from meanfield.empirical.ensemble.parallel import threads_used
+from meanfield.base.checkpoints import Checkpoint
+from meanfield.empirical.ensemble.parallel import gathered, threads_used
 from meanfield.empirical.training.one_network import Plan, train_one
 
-SECONDS_BETWEEN_CHECKPOINTS = 20.0
 _FORMAT = 1  # of a checkpoint; a number also stands for the arithmetic of a version
 Unit = tuple[int, int, int]  # number of the plan, of the rate, of the network
 Found = dict[str, np.ndarray]
@@ -43,39 +40,22 @@ def run_units(
     units = [(p, r, i) for p, each in enumerate(rates) for r in range(len(each)) for i in range(networks)]
     file = None if checkpoint is None else Checkpoint(Path(checkpoint), _fingerprint(plans, rates, networks))
     found: dict[Unit, Found] = {} if file is None else _read(file.read())
-    missing = [unit for unit in units if unit not in found]
-    stop, written = Event(), time.monotonic()
+    stop = Event()
 
-    def submit(unit: Unit) -> Future:
+    def submit(pool: Executor, unit: Unit) -> Future:
         p, r, i = unit
         if executor is None:
             return pool.submit(train_one, plans[p], i, rates[p][r], stop)
-        return executor.submit(_elsewhere, plans[p], i, rates[p][r])
+        return pool.submit(_elsewhere, plans[p], i, rates[p][r])
 
-    with ExitStack() as stack:
-        stack.enter_context(threadpool_limits(limits=1, user_api="blas"))
-        pool: Executor = executor or stack.enter_context(ThreadPoolExecutor(threads_used(threads)))
-        futures: dict[Future, Unit] = {}
-        try:
-            for unit in missing:
-                futures[submit(unit)] = unit
-            for future in as_completed(futures):
-                found[futures[future]] = future.result()
-                if progress is not None:
-                    progress(len(found), len(units))
-                if file is not None and time.monotonic() - written > SECONDS_BETWEEN_CHECKPOINTS:
-                    file.write(_arrays(found))
-                    written = time.monotonic()
-        except BaseException as error:  # an interrupt too: keep what is done, leave within one step
-            stop.set()
-            for future in futures:
-                future.cancel()
-            if file is not None:
-                file.write(_arrays(found))
-            explain(error, file, len(found), len(units), "trained networks")
-            raise
-    if file is not None:
-        file.write(_arrays(found))
+    def tell(_: Found) -> None:
+        if progress is not None:
+            progress(len(found), len(units))
+
+    gathered(
+        units, found, submit, executor=executor, threads=threads_used(threads), stop=stop, file=file, arrays=_arrays,
+        what="trained networks", tell=tell,
+    )  # fmt: skip
     return found
 
 
