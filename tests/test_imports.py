@@ -39,7 +39,7 @@ base.limits
 base.arguments base.named
 base.files base.checkpoints base.arrays base.export base.saved base.drawing
 base.latex base.results base.scalars
-networks.pooling networks.records networks.folds networks.architectures
+networks.pooling networks.records networks.attention networks.folds networks.architectures
 functions.heads.record functions.heads.values functions.heads.models functions.heads.exponential
 functions.heads.powers functions.heads.waves functions.heads
 functions.balls.straight_line functions.balls.functions functions.balls
@@ -184,7 +184,8 @@ PUBLIC = {
 BELOW_EMPIRICAL = {
     "base.arrays", "base.export", "base.drawing", "base.files", "base.words", "base.quantities", "base.scalars",
     "base.arguments", "base.checkpoints", "base.limits", "base.results", "base.errors",
-    "networks.pooling", "networks.records", "networks.folds",
+    "networks.pooling", "networks.records", "networks.attention",
+    "networks.folds",
 }  # fmt: skip
 
 

@@ -1,4 +1,5 @@
 from . import architectures as architectures
+from .attention import Attention as Attention
 from .records import AffineNorm as AffineNorm
 from .records import BatchNorm as BatchNorm
 from .records import Block as Block
@@ -11,6 +12,7 @@ from .records import Param as Param
 from .records import Pool as Pool
 from .records import Projection as Projection
 from .records import Residual as Residual
+from .records import RMSNorm as RMSNorm
 from .records import Scale as Scale
 from .records import Schedule as Schedule
 from .records import Sequential as Sequential

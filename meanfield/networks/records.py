@@ -418,6 +418,29 @@ class LayerNorm(Block):
 
 @record
 @dataclass(frozen=True, repr=False)
+class RMSNorm(Block):
+    """y → γ y/√(mean(y²)) over the N neurons of one input, with γ = 1 at initialization; affine: whether γ is trained.
+
+    >>> block = Sequential((RMSNorm(), Nonlinearity("relu"), Dense()))
+    >>> print(derive(architecture=block).recursion("K").doit())
+    K' = sigma_b**2 + sigma_w**2/2
+    """
+
+    affine: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "affine", flag(self.affine, "affine"))
+
+    @property
+    def normalizes(self) -> str:
+        return "neurons"
+
+    def untrained(self) -> Block:
+        return replace(self, affine=False)
+
+
+@record
+@dataclass(frozen=True, repr=False)
 class BatchNorm(Block):
     """y → γ (y − mean(y))/sd(y) + β over the positions, for each neuron apart (at least 3 positions say anything).
 
@@ -492,7 +515,8 @@ class Pool(Block):
 @record
 @dataclass(frozen=True, repr=False)
 class Scale(Block):
-    """y → factor · y (LayerScale), the factor a number ≥ 0 or a `Param`.
+    """y → factor · y (LayerScale), the factor a number ≥ 0, a `Param` or a `Schedule` (`Schedule(1, 1)` is 1/√k in the
+    k-th block).
 
     >>> branch = Sequential((Nonlinearity("relu"), Dense(), Scale("1/10")))
     >>> print(derive(architecture=Residual(branch)).recursion("J").doit())
@@ -500,10 +524,11 @@ class Scale(Block):
     J' = J*(sigma_w**2/200 + 1)
     """
 
-    factor: Number
+    factor: Number | Schedule
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "factor", _not_negative(self.factor, "The factor of a Scale"))
+        if not isinstance(self.factor, Schedule):
+            object.__setattr__(self, "factor", _not_negative(self.factor, "The factor of a Scale"))
 
 
 @record
@@ -581,8 +606,8 @@ def block_of(value: object, what: str) -> Block:
         )
     if not isinstance(value, Block):
         raise MeanFieldError(
-            f"{what} must be a block (Dense, Nonlinearity, LayerNorm, BatchNorm, AffineNorm, Pool, Scale, Gate, "
-            f"Projection, Sequential, Residual), but {shown(value)} was given."
+            f"{what} must be a block (Dense, Nonlinearity, LayerNorm, RMSNorm, BatchNorm, AffineNorm, Pool, Scale, "
+            f"Gate, Attention, Projection, Sequential, Residual), but {shown(value)} was given."
         )
     return value
 

@@ -18,6 +18,7 @@ from meanfield.networks.records import (
     Nonlinearity,
     Projection,
     Residual,
+    RMSNorm,
     Scale,
     Sequential,
 )
@@ -142,10 +143,21 @@ def _layer_norm(block: LayerNorm, x: Coordinate, walk: Walk) -> Coordinate:
     return out
 
 
+@rule(RMSNorm)
+def _rms_norm(block: RMSNorm, x: Coordinate, walk: Walk) -> Coordinate:
+    """x → x/√⟨x²⟩ over the neurons; γ is trained if it is affine."""
+    x = walk.named(x)
+    moments = tuple(x.moment(p, p) for p in range(x.positions))
+    if any(one == 0 for one in moments):
+        raise MeanFieldError("An RMSNorm acts on a coordinate that is 0 in every neuron; its mean square is 0.")
+    out = x.rescaled(tuple(1 / sp.sqrt(one) for one in moments))
+    return replace(out, sources=(*out.sources, out.trained())) if block.affine else out
+
+
 @rule(Scale)
 def _scale(block: Scale, x: Coordinate, walk: Walk) -> Coordinate:
     """x → factor·x."""
-    return x.rescaled((walk.number(block.factor),) * x.positions)
+    return x.rescaled((walk.deviation(block.factor),) * x.positions)
 
 
 @rule(Projection)
