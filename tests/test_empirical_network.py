@@ -207,6 +207,7 @@ def test_the_judge_does_not_import_the_accused():
     ground = "results", "errors", "quantities", "carries", "arguments", "limits", "scalars"
     ground += "arrays", "checkpoints", "export", "drawing", "files", "words"
     known = *(f"base.{name}" for name in ground), "networks.records", "networks.pooling", "networks.folds"
+    known += ("networks.attention",)
     shared = tuple(f"meanfield.{name}" for name in known)
     read = set(known) - {"base.results", "networks.records"}
     files = [*home.rglob("*.py"), *(home.parent / f"{name.replace('.', '/')}.py" for name in read)]

@@ -66,8 +66,9 @@ symbolic.finite_width.layer_law symbolic.finite_width.linear symbolic.finite_wid
 symbolic.finite_width.variance symbolic.finite_width.variance_steps symbolic.finite_width.recursions
 symbolic.finite_width.first_layer symbolic.finite_width.index_maps
 symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.pooling
-symbolic.blocks.gates symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.gradients
-symbolic.blocks.batch symbolic.blocks.exchangeable
+symbolic.blocks.gates symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.numbered symbolic.blocks.gradients
+symbolic.blocks.batch symbolic.blocks.attention symbolic.blocks.exchangeable
+symbolic.blocks.shares symbolic.blocks.collapse
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
 symbolic.fixed_points.half_line symbolic.fixed_points.touching symbolic.fixed_points.maps symbolic.fixed_points.products
 symbolic.fixed_points.points
@@ -107,7 +108,8 @@ numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
 numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.formulas numeric.lowering.distances
 numeric.lowering.evaluators numeric.lowering.generation numeric.lowering.assembly
-numeric.tokens.functions numeric.tokens.expansions numeric.tokens.fields numeric.tokens.walk numeric.tokens.sampling
+numeric.tokens.functions numeric.tokens.expansions numeric.tokens.fields numeric.tokens.walk numeric.tokens.channels
+numeric.tokens.attention numeric.tokens.sampling
 numeric.phase numeric.places numeric.starts numeric.vanishing numeric.solvers numeric.gradients numeric.memory
 numeric.fluctuations
 numeric.pair_corrections numeric.gap_source numeric.correlations numeric.neutrality numeric.sampled numeric.sweeps
@@ -120,7 +122,8 @@ presentation.citation
 presentation.columns presentation.figures presentation.bias_figures presentation.tables
 presentation.diagrams presentation.bias_diagrams
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
-theory.verbs.positions theory.verbs.maps theory.verbs.values theory.verbs.selection theory.verbs.places
+theory.verbs.positions theory.verbs.maps theory.verbs.values theory.verbs.selection theory.verbs.attending
+theory.verbs.places
 theory.verbs.running theory.verbs.sampling theory.verbs.laws theory.verbs.diagrams
 kernels.rows kernels.loops kernels.cells kernels.sides kernels.data
 kernels.series kernels.sums kernels.plans kernels.generate kernels.sources kernels.tangents
@@ -134,7 +137,8 @@ empirical.functions.elementary empirical.functions.registry empirical.functions.
 empirical.functions.tabulated
 empirical.functions.jets empirical.functions.formulas empirical.functions.twins empirical.functions.groups
 empirical.network.derivatives empirical.network.weighted empirical.network.forward empirical.network.checks
-empirical.network.walk empirical.network.operation empirical.network.operations
+empirical.network.walk empirical.network.operation empirical.network.softmax empirical.network.attention
+empirical.network.operations
 empirical.network.program empirical.network.shapes
 empirical.network.values empirical.network.carried empirical.network.cotangents empirical.network.weights
 empirical.network.network empirical.network.stored

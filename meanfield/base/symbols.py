@@ -36,6 +36,7 @@ D0 = sp.Symbol("D0", nonnegative=True)
 l = sp.Symbol("l", positive=True, integer=True)
 n = sp.Symbol("n", positive=True, integer=True)
 L = sp.Symbol("L", positive=True, integer=True)
+tokens = sp.Symbol("tokens", positive=True, integer=True)
 z = sp.Symbol("z", real=True)
 
 #: keywords by which verbs are given what formulas call so
@@ -61,6 +62,7 @@ LATEX_NAMES = {
     D0: "D_0",
     l: r"\ell",
     L: "L",
+    tokens: "T",
 }
 
 Z = tuple(sp.Dummy(f"z{i}" if i else "z", dummy_index=71_000 + i, real=True) for i in range(4))
@@ -71,7 +73,7 @@ P_POSITIVE = tuple(sp.Dummy(f"p{i}", dummy_index=73_000 + i, positive=True) for 
 def parameter(name: str) -> sp.Symbol:
     """The symbol of a named parameter: a real number (where it may lie is the recursion's affair, `domain`)."""
     states = (K, K_aa, K_bb, K_ab, distance, tilt, J, J_ab, c_J, Theta, Theta_ab, J0, D0)
-    known = {s.name: s for s in (sigma_w, sigma_b, Q0, N0, l, L, *states)}
+    known = {s.name: s for s in (sigma_w, sigma_b, Q0, N0, l, L, tokens, *states)}
     return known.get(name) or sp.Symbol(name, real=True)
 
 

@@ -112,6 +112,11 @@ def with_activations(block: Block, of: Callable[[Hashable], Hashable]) -> Block:
     return rebuild(block, put)
 
 
+def mixing(block: Block) -> frozenset[str]:
+    """In which ways positions of a block act on each other: "batch", "tokens", both or none."""
+    return fold(block, lambda one, inside: frozenset({one.mixes}.union(*inside)) - {""})
+
+
 def holds_activation(part: Block) -> bool:
     """Whether a record that is not made of others is a function with an activation."""
     return hasattr(part, "activation")

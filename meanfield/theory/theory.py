@@ -620,21 +620,24 @@ class Theory(Maps):
         layerwise: bool = False,
         quantities=None,
         threads=None,
+        read: str = "mean",
         **parameters,
     ) -> Sampled:
-        """K, K_ab, J and chi of networks with tokens, the matrices of every Dense(axis="tokens") drawn: infinitely many
-        channels at T tokens, with standard errors over the draws.
+        """K, K_ab, J and chi of networks with tokens, the matrices of every Dense(axis="tokens") and the heads of every
+        Attention drawn: infinitely many channels at T tokens, with standard errors over the draws.
 
         A Dense on tokens shares its matrix between the channels, so that a token's K is not the same in all networks,
         however wide. Given these matrices a channel is a Gaussian vector of its T tokens: its mean, its covariance and
         the Gram matrix of tangents are pushed through the block. Exact where every Dense on tokens acts on a Gaussian
         (`answer.exact`); behind an activation a sum over tokens is taken as Gaussian, an error of order 1/T. The other
-        level, without draws, is `propagate` ("averaged").
+        level, without draws, is `propagate` ("averaged"). The scores of a head of an Attention are drawn from their law
+        at its key_dim, its tangents averaged exactly; draws scatter as networks of so many heads do.
 
         tokens: T ≥ 2. draws ≥ 2; seed: of the draws, common to all σ's and depths. sigma_w, sigma_b ≥ 0: one number, or
         with layerwise=True one per layer. input_norm, correlation: |x|²/N_0 of a token, and the cosine of any two.
         quantities: from K (mean over tokens), K_ab (mean over pairs), J (J^{1,l} from perturbations of every token) and
-        chi (J^{l,l+1} of one block); all, or K and K_ab where an activation jumps. Other keywords give numbers to
+        chi (J^{l,l+1} of one block); all, or K and K_ab where an activation jumps. read: "last" for those of the last
+        token alone (J: from perturbations of every token), as under a causal mask. Other keywords give numbers to
         symbols (mu=0.5).
 
         Returns a `Sampled`: `estimate(name, l)`, `samples`, `exact`, `error` (of averages over two tokens). Raises:
@@ -662,6 +665,7 @@ class Theory(Maps):
             layerwise=layerwise,
             quantities=quantities,
             threads=threads,
+            read=read,
             **parameters,
         )
 

@@ -21,8 +21,8 @@ from meanfield.empirical.network.derivatives import (
     Derivative,
     Factor,
     Pooled,
-    Product,
     Projection,
+    RootProjection,
     Slope,
     Trained,
 )
@@ -66,9 +66,9 @@ class Probes(Linear):
         self.before[site.place] = self.rows
         super().apply(site)
 
-    def multiply(self, site: Site) -> None:
-        self.before[site.place] = self._stack[-2], self._stack[-1]
-        super().multiply(site)
+    def join(self, site: Site) -> None:
+        self.before[site.place] = self._stack[-site.operation.count :]  # type: ignore[attr-defined]
+        super().join(site)
 
 
 class Watched(Values):
@@ -175,13 +175,13 @@ class _Bent(Cotangents):
         if bent is not None:
             self._stack[-1][0] += bent
 
-    def multiply(self, site: Site) -> None:
-        rows = self._stack[-1]
-        super().multiply(site)
-        assert isinstance(site.derivative, Product)
-        saved, top = self._tape.probes[site.place]  # ∂/∂y of t_y y′ + y t_y′
-        self._stack[-2][0] += (rows[1:] * top).sum(axis=0)
-        self._stack[-1][0] += (rows[1:] * saved).sum(axis=0)
+    def join(self, site: Site) -> None:
+        rows, operation = self._stack[-1], site.operation
+        super().join(site)
+        if len(rows) > 1:
+            bent = operation.bent(site.derivative, self._tape.probes[site.place], rows[1:])  # type: ignore[attr-defined]
+            for one, more in zip(reversed(self._stack), reversed(bent)):
+                one[0] += more
 
 
 def _bend(site: Site, tape: Tape, t_bar: np.ndarray) -> np.ndarray | None:
@@ -190,12 +190,14 @@ def _bend(site: Site, tape: Tape, t_bar: np.ndarray) -> np.ndarray | None:
     if isinstance(site.operation, Map):
         second = second_derivative(site.operation.pair, tape.values[site.place])
         return second * (t * t_bar).sum(axis=0)
-    if isinstance(derivative, Projection | BatchProjection):
-        axis = -1 if isinstance(derivative, Projection) else -2
+    if isinstance(derivative, Projection | RootProjection | BatchProjection):
+        axis = -2 if isinstance(derivative, BatchProjection) else -1
         spread = derivative.spread[:, None] if axis == -1 else derivative.spread[None, :]
         unit = derivative.unit
         alpha, beta = ((unit * x).mean(axis=axis, keepdims=True) for x in (t, t_bar))
-        t_c, b_c = (x - x.mean(axis=axis, keepdims=True) for x in (t, t_bar))
+        t_c, b_c = t, t_bar
+        if not isinstance(derivative, RootProjection):
+            t_c, b_c = (x - x.mean(axis=axis, keepdims=True) for x in (t, t_bar))
         along = (t_c * b_c).mean(axis=axis, keepdims=True) - alpha * beta  # S s/n
         bent = -along * unit - beta * (t_c - alpha * unit) - alpha * (b_c - beta * unit)
         return bent.sum(axis=0) / spread**2

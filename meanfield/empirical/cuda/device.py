@@ -22,6 +22,7 @@ from meanfield.base.results import MeanFieldError
 from meanfield.empirical.cuda.compilation import geometry, kernel, require_cuda
 from meanfield.empirical.cuda.launches import LAUNCHES, refusal
 from meanfield.empirical.network.network import Ensemble
+from meanfield.empirical.network.operation import Join
 from meanfield.empirical.network.operations import AddSaved, Affine, MultiplySaved, Save, Swap
 from meanfield.empirical.network.shapes import Shapes
 from meanfield.empirical.network.walk import Passage, Site, Stack, placed, walk
@@ -43,9 +44,11 @@ def check_cuda(plan: Plan) -> None:
         raise refusal(f"{strange[0]} is not available: K and J are measured there alone")
     if "J" in plan.measured.quantities and plan.measured.probes is None:
         raise refusal("the exact Jacobian is not available: J is measured with probes there", "give probes=..., or ")
-    mixes = any(isinstance(one, Affine) and one.tokens for one in ensemble.operations)
-    if ensemble.tokens > 1 or mixes:
-        raise refusal("the network has tokens, but only neurons are run there")
+    mixing = [one for one in ensemble.operations if one.mixes_tokens]
+    joins = [type(one).__name__ for one in mixing if isinstance(one, Join)]
+    if ensemble.tokens > 1 or mixing:
+        what = f" ({joins[0]})" if joins else ""
+        raise refusal(f"the network has tokens{what}, but only neurons are run there")
     if ensemble.couples:
         raise refusal("positions act on each other (BatchNorm), but they are run apart there")
     for one in ensemble.operations:
@@ -171,8 +174,8 @@ class _Batch(Stack):
         top, below = self._stack.pop(), self._stack.pop()
         self._made(kernels.add_kernel, top.neurons, (top, below), 1.0, mu)
 
-    def multiply(self, site: Site) -> None:
-        top, below = self._stack.pop(), self._stack.pop()
+    def join(self, site: Site) -> None:
+        below, top = self.operands(site)  # of the joins, MultiplySaved alone has a kernel
         self._made(kernels.product_kernel, top.neurons, (top, below))
 
     def _made(self, function: Any, neurons: int, used: tuple[_Signal, ...], *numbers: float) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from meanfield.empirical.network.derivatives import Derivative, Product
+from meanfield.empirical.network.derivatives import Derivative
 from meanfield.empirical.network.walk import Site, Stack
 from meanfield.empirical.random.buffers import aligned
 
@@ -31,10 +31,10 @@ class Cotangents(Stack):
     def add(self, mu: float) -> None:
         self._stack.insert(-1, mu * self._stack[-1])
 
-    def multiply(self, site: Site) -> None:
-        assert isinstance(site.derivative, Product)
+    def join(self, site: Site) -> None:
+        assert isinstance(site.derivative, tuple)
         rows = self._stack.pop()
-        self._stack += [self._pulled(one, rows) for one in (site.derivative.by_saved, site.derivative.by_top)]
+        self._stack += [self._pulled(one, rows) for one in site.derivative]
 
     def apply(self, site: Site) -> None:
         self.met = self._stack[-1]

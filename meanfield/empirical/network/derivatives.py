@@ -70,19 +70,25 @@ class Derivative:
 
 
 class _Gains(Derivative):
-    """Parameters γ, β of y = γŷ + β with `unit` ŷ, if `affine`; `gain` is γ where it is not 1."""
+    """Parameters γ, β of y = γŷ + β with `unit` ŷ, if `affine` (γ alone unless `shifted`); `gain` is γ where it is not
+    1."""
 
     unit: np.ndarray
     affine: bool
     gain: np.ndarray | None = None
+    shifted = True
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("gamma", "beta") if self.affine else ()
+        return ("gamma", "beta")[: self._count]
 
     @property
     def steps(self) -> tuple[float, ...]:  # type: ignore[override]
-        return (1.0, 1.0) if self.affine else ()
+        return (1.0, 1.0)[: self._count]
+
+    @property
+    def _count(self) -> int:
+        return self.affine * (1 + self.shifted)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -90,7 +96,7 @@ class _Gains(Derivative):
 
     @property
     def own(self) -> np.ndarray | None:
-        return self.unit[0] * self.unit[0] + 1.0 if self.affine else None
+        return self.unit[0] * self.unit[0] + float(self.shifted) if self.affine else None
 
     def push(self, rows: np.ndarray, out: np.ndarray) -> None:
         self.project(rows, out)
@@ -105,12 +111,15 @@ class _Gains(Derivative):
         raise NotImplementedError
 
     def gradient(self, cotangent: np.ndarray) -> tuple[np.ndarray, ...]:
-        return ((cotangent * self.unit).sum(axis=0), cotangent.sum(axis=0)) if self.affine else ()
+        if not self.affine:
+            return ()
+        by_gain = (cotangent * self.unit).sum(axis=0)
+        return (by_gain, cotangent.sum(axis=0)) if self.shifted else (by_gain,)
 
     def scatter(self, rows: np.ndarray, normals: Normals) -> None:
         if self.affine:
-            xi = normals(2 * rows.shape[1]).reshape(2, -1)
-            rows += self.unit[: len(rows)] * xi[0] + xi[1]
+            xi = normals(self._count * rows.shape[1]).reshape(self._count, -1)
+            rows += self.unit[: len(rows)] * xi[0] + (xi[1] if self.shifted else 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,14 +156,6 @@ class Factor(Derivative):
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
-    """Of y → y ⊙ y′ with y′ a signal remembered: `by_top` and `by_saved`, the derivatives by y and by y′."""
-
-    by_top: Slope
-    by_saved: Slope
-
-
-@dataclass(frozen=True, eq=False)
 class Projection(_Gains):
     """Of LayerNorm, ŷ = (y − mean(y))/s: dŷ = (dy − mean(dy) − ŷ mean(ŷ dy))/s."""
 
@@ -165,6 +166,20 @@ class Projection(_Gains):
 
     def project(self, rows: np.ndarray, out: np.ndarray) -> None:
         _project(self.unit, self.spread, rows, out)
+
+
+@dataclass(frozen=True, eq=False)
+class RootProjection(_Gains):
+    """Of RMSNorm, ŷ = y/s: dŷ = (dy − ŷ mean(ŷ dy))/s."""
+
+    unit: np.ndarray
+    spread: np.ndarray
+    affine: bool
+    gain: np.ndarray | None = None
+    shifted = False
+
+    def project(self, rows: np.ndarray, out: np.ndarray) -> None:
+        _project_root(self.unit, self.spread, rows, out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,11 +246,19 @@ def _project(unit, spread, rows, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def normalize(y, out):
-    """out = (y − mean(y))/s, returns s (both NaN if y is constant to rounding or not finite).
+def _project_root(unit, spread, rows, out):
+    vectors, positions, neurons = rows.shape
+    for k in range(vectors):
+        for p in range(positions):
+            along = dot(unit[p], rows[k, p]) / neurons
+            for i in range(neurons):
+                out[k, p, i] = (rows[k, p, i] - unit[p, i] * along) / spread[p]
 
-    y is scaled by a power of two first: its squares neither overflow nor underflow.
-    """
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _scaled(y, out):
+    """out = y times a power of two, so that its squares neither overflow nor underflow; returns the factor and the
+    largest |y|, NaN where one is."""
     largest = 0.0
     for i in range(y.size):
         size = abs(y[i])
@@ -246,6 +269,13 @@ def normalize(y, out):
     factor = math.ldexp(1.0, -max(-1000, min(1000, power)))
     for i in range(y.size):
         out[i] = factor * y[i]
+    return factor, largest
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def normalize(y, out):
+    """out = (y − mean(y))/s, returns s (both NaN if y is constant to rounding or not finite)."""
+    factor, largest = _scaled(y, out)
     mean = _sum(out) / y.size
     for i in range(y.size):
         out[i] -= mean
@@ -261,6 +291,19 @@ def normalize(y, out):
 def normalize_rows(y, out, spreads):
     for p in range(y.shape[0]):
         spreads[p] = normalize(y[p], out[p])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def divide_rows(y, out, spreads):
+    """out[p] = y[p]/s with s the root of the mean square, in spreads[p] (both NaN where y is 0 or not finite)."""
+    for p in range(y.shape[0]):
+        factor, largest = _scaled(y[p], out[p])
+        spread = math.sqrt(dot(out[p], out[p]) / y.shape[1])
+        if not (largest < math.inf and spread > 0.0):
+            spread = math.nan
+        for i in range(y.shape[1]):
+            out[p, i] /= spread
+        spreads[p] = spread / factor
 
 
 @njit(cache=True, nogil=True)

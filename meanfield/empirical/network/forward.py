@@ -14,7 +14,9 @@ from meanfield.empirical.network.derivatives import (
     Derivative,
     Pooled,
     Projection,
+    RootProjection,
     Slope,
+    divide_rows,
     normalize_rows,
 )
 from meanfield.empirical.random.buffers import aligned
@@ -39,6 +41,13 @@ def apply_norm(z: np.ndarray, affine: bool, gain: np.ndarray | None = None) -> t
     spreads = np.empty(len(z))
     normalize_rows(z, new_z, spreads)
     return new_z, Projection(new_z, spreads, affine, gain)
+
+
+def apply_root_norm(z: np.ndarray, affine: bool, gain: np.ndarray | None = None) -> tuple[np.ndarray, Derivative]:
+    """RMSNorm, in the same way: the neurons of every position divided by their root mean square."""
+    new_z, spreads = aligned(*z.shape), np.empty(len(z))
+    divide_rows(z, new_z, spreads)
+    return new_z, RootProjection(new_z, spreads, affine, gain)
 
 
 def apply_batch_norm(z: np.ndarray, affine: bool, gain: np.ndarray | None = None) -> tuple[np.ndarray, Derivative]:

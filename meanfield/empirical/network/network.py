@@ -130,7 +130,7 @@ class Ensemble:
 
     @property
     def couples(self) -> bool:
-        """Whether positions act on each other (BatchNorm, or a Dense on the tokens)."""
+        """Whether positions act on each other (BatchNorm, attention, or a Dense on the tokens)."""
         return any(operation.couples for operation in self.operations)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ through a network asks the operation (`visit`) and knows no kinds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,9 +81,14 @@ class Operation:
         return True
 
     @property
+    def mixes_tokens(self) -> bool:
+        """Whether it makes the tokens of an input act on each other, and inputs not."""
+        return False
+
+    @property
     def couples(self) -> bool:
         """Whether it makes positions act on each other."""
-        return False
+        return self.mixes_tokens
 
     @property
     def jumps(self) -> str:
@@ -94,6 +99,45 @@ class Operation:
     def bends(self) -> str:
         """What of it has no second derivative as a function, "" if nothing lacks one."""
         return "" if type(self).formula is not Operation.formula else f"{type(self).__name__} without a formula"
+
+
+class Join(Operation):
+    """An operation that makes one signal of several: the last `count` of the stack, which come in its order."""
+
+    count = 2
+
+    def visit(self, carrier: Carrier, site: Site) -> None:
+        carrier.join(site)
+
+    def joined(self, signals: Sequence[np.ndarray], site: Site) -> tuple[np.ndarray, tuple[Derivative, ...]]:
+        """The new signal, and the derivatives by each (none unless `site.differentiate`)."""
+        raise NotImplementedError
+
+    def joined_shape(self, shapes: Sequence[Shape], layer: int, end: Shape) -> Shape:
+        """(tokens, neurons) of the new signal, where these come in."""
+        return shapes[-1]
+
+    def joined_formula(self, signals: Sequence[Jet], site: Site) -> Jet:
+        """The new signal in the arithmetic of jets."""
+        raise MeanFieldError(
+            f"Differentials of the tangent kernel need second derivatives of {type(self).__name__}, which has no "
+            "`joined_formula`; give its class one."
+        )
+
+    def bent(
+        self, derivatives: Sequence[Derivative], tangents: Sequence[np.ndarray], cotangents: np.ndarray
+    ) -> Sequence[np.ndarray]:
+        """∂/∂y of Σ ū·(the derivative at y)(ẏ) for every signal y, with tangents ẏ of each and cotangents ū of the
+        result, arrays (vectors, positions, neurons)."""
+        raise MeanFieldError(
+            f"The gradient of a Jacobian was asked for through {type(self).__name__}, which has no rule for the "
+            "derivative of its push; take method='sweep'."
+        )
+
+    @property
+    def bends(self) -> str:
+        lacks = type(self).joined_formula is Join.joined_formula
+        return f"{type(self).__name__} without a formula" if lacks else ""
 
 
 OPERATIONS: dict[type, Callable[[Any], Operation]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -15,9 +15,17 @@ from meanfield.empirical.functions.groups import group_jet, jumps
 from meanfield.empirical.functions.jets import Jet
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.functions.twins import derivatives
-from meanfield.empirical.network.derivatives import Derivative, Factor, Trained
-from meanfield.empirical.network.forward import apply_batch_norm, apply_group, apply_map, apply_norm, apply_pool
-from meanfield.empirical.network.operation import Operation, Parameter, Shape
+from meanfield.empirical.network.attention import Heads
+from meanfield.empirical.network.derivatives import Derivative, Factor, Slope, Trained
+from meanfield.empirical.network.forward import (
+    apply_batch_norm,
+    apply_group,
+    apply_map,
+    apply_norm,
+    apply_pool,
+    apply_root_norm,
+)
+from meanfield.empirical.network.operation import Join, Operation, Parameter, Shape
 from meanfield.empirical.network.walk import Carrier, Site
 from meanfield.empirical.network.weighted import Projected, Weighted, WeightedTokens
 from meanfield.empirical.random.buffers import aligned
@@ -61,11 +69,21 @@ class AddSaved(_OnStack):
 
 
 @dataclass(frozen=True)
-class MultiplySaved(_OnStack):
+class MultiplySaved(Join):
     """y → y ⊙ y′, neuron by neuron, with y′ the last one remembered, which is then forgotten."""
 
-    def visit(self, carrier: Carrier, site: Site) -> None:
-        carrier.multiply(site)
+    def joined(self, signals: Sequence[np.ndarray], site: Site) -> tuple[np.ndarray, tuple[Derivative, ...]]:
+        saved, top = signals
+        return np.multiply(top, saved, out=site.new(*top.shape)), (Slope(top), Slope(saved))
+
+    def joined_formula(self, signals: Sequence[Jet], site: Site) -> Jet:
+        saved, top = signals
+        return top * saved
+
+    def bent(
+        self, derivatives: Sequence[Derivative], tangents: Sequence[np.ndarray], cotangents: np.ndarray
+    ) -> Sequence[np.ndarray]:
+        return [(cotangents * other).sum(axis=0) for other in reversed(tangents)]
 
 
 # ------------------------------------------------------------------------------------------------------- with weights
@@ -76,7 +94,7 @@ class Affine(Operation):
     """y → σ_w n^{−1/2} W y + σ_b b, the `ordinal`-th Dense of the block (of a layer, for the input layer).
 
     sigma_w, sigma_b: one per layer, or None for the network's own. expand: outputs per neuron of the layer that is made
-    (per input token if `tokens`), one per layer.
+    (per input token if `tokens`), one per layer. heads: what says how many there are in their place.
     """
 
     ordinal: int
@@ -85,15 +103,18 @@ class Affine(Operation):
     sigma_b: tuple[float, ...] | None = None
     expand: tuple[float, ...] | None = None
     tokens: bool = False
+    heads: Heads | None = None
 
     trains = ("W", "b")
 
     @property
-    def couples(self) -> bool:
+    def mixes_tokens(self) -> bool:
         return self.tokens
 
     def outputs(self, layer: int, basis: int) -> int:
-        """How many: `expand` times `basis`, which must be a whole number."""
+        """How many: those of the heads, or `expand` times `basis`, which must be a whole number."""
+        if self.heads is not None:
+            return self.heads.outputs(layer, basis)
         factor = 1.0 if self.expand is None else self.expand[layer - 1]
         number = round(factor * basis) if factor * basis < 1 << 53 else 0
         if number < 1 or abs(number - factor * basis) > 1e-9 * number:
@@ -222,13 +243,15 @@ class Map(Operation):
 
 
 class _Gains(Operation):
-    """Gains γ and shifts β behind what the operation does, if they are trained (`affine`)."""
+    """Gains γ and shifts β behind what the operation does, if they are trained (`affine`); without the shifts unless it
+    is `shifted`."""
 
     affine: bool
+    shifted = True
 
     @property
     def trains(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("gamma", "beta") if self.affine else ()
+        return ("gamma", "beta")[: 1 + self.shifted] if self.affine else ()
 
     def parameters(self, here: Shape, layer: int, end: Shape) -> tuple[Parameter, ...]:
         return tuple(Parameter(name, (here[1],), start) for name, start in zip(self.trains, (1.0, 0.0)))
@@ -236,15 +259,18 @@ class _Gains(Operation):
     def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative]:
         gain, shift = (site.value(name) if self.affine else None for name in ("gamma", "beta"))
         unit, derivative = self.normalized(z, gain)
-        if gain is None or shift is None:
+        if gain is None:
             return unit, derivative
         new_z = np.multiply(unit, gain, out=site.new(*unit.shape))
-        new_z += shift
+        if shift is not None:
+            new_z += shift
         return new_z, derivative
 
     def formula(self, z: Jet, values: Mapping[str, Jet], site: Site) -> Jet:
         unit = self.unit(z)
-        return values["gamma"] * unit + values["beta"] if self.affine else unit
+        if not self.affine:
+            return unit
+        return values["gamma"] * unit + values["beta"] if self.shifted else values["gamma"] * unit
 
     def unit(self, z: Jet) -> Jet:
         """ŷ."""
@@ -270,6 +296,20 @@ class Normalize(_Gains):
     def shape(self, here: Shape, layer: int, end: Shape) -> Shape:
         refuse_one_neuron(here[1])
         return here
+
+
+@dataclass(frozen=True)
+class NormalizeRoot(_Gains):
+    """y → y/√(mean(y²)) over the neurons; `affine`: its γ is trained."""
+
+    affine: bool
+    shifted = False
+
+    def normalized(self, z: np.ndarray, gain: np.ndarray | None) -> tuple[np.ndarray, Derivative]:
+        return apply_root_norm(z, self.affine, gain)
+
+    def unit(self, z: Jet) -> Jet:
+        return z / np.sqrt((z * z).mean(-1, keepdims=True))
 
 
 @dataclass(frozen=True)

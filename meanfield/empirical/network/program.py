@@ -11,6 +11,7 @@ from meanfield.base.results import MeanFieldError
 from meanfield.base.words import no_parameter
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.functions.twins import resolve
+from meanfield.empirical.network.attention import Attend, Heads
 from meanfield.empirical.network.checks import per_layer
 from meanfield.empirical.network.operation import OPERATIONS, Operation
 from meanfield.empirical.network.operations import (
@@ -22,11 +23,13 @@ from meanfield.empirical.network.operations import (
     MultiplySaved,
     Normalize,
     NormalizeBatch,
+    NormalizeRoot,
     PoolGroups,
     Project,
     Save,
     Swap,
 )
+from meanfield.networks.attention import Attention
 from meanfield.networks.folds import symbols_in
 from meanfield.networks.records import (
     AffineNorm,
@@ -41,10 +44,57 @@ from meanfield.networks.records import (
     Pool,
     Projection,
     Residual,
+    RMSNorm,
     Scale,
     Schedule,
     Sequential,
 )
+
+
+class Numbers:
+    """The numbers of a record, one per layer."""
+
+    def __init__(self, given: Mapping[str, Any], depth: int, own: Mapping[str, np.ndarray] | None) -> None:
+        self._given, self._depth, self._own = given, depth, own
+
+    def value(self, of: Any, what: str) -> tuple[float, ...]:
+        if not isinstance(of, Param):
+            return (float(of),) * self._depth
+        if self._own is not None and of.name in self._own:
+            return tuple(self._own[of.name].tolist())
+        if self._given.get(of.name) is None:
+            raise MeanFieldError(
+                f"A finite-width network needs a number for {what} {of.name}, which the architecture leaves symbolic; "
+                f"give {of.name}=..."
+            )
+        array = per_layer(self._given[of.name], f"{what[0].upper()}{what[1:]} {of.name}", self._depth)
+        return tuple(array.tolist())
+
+    def scheduled(self, of: Any, what: str) -> tuple[float, ...]:
+        """A number, or one that falls with the block."""
+        if not isinstance(of, Schedule):
+            return self.value(of, what)
+        base = self.value(of.value, what)
+        beta, total = self.value(of.beta, "the exponent"), self.value(of.total, "the exponent")
+        blocks = max(self._depth - 1, 1)
+        layers = enumerate(zip(base, beta, total), 1)
+        return tuple(b * max(l - 1, 1) ** (-0.5 * e) * blocks ** (-0.5 * d) for l, (b, e, d) in layers)
+
+    def deviation(self, of: Any, own: str) -> tuple[float, ...] | None:
+        """None for the network's own."""
+        return None if of == Param(own) else self.scheduled(of, "the standard deviation")
+
+
+def attention(part: Attention) -> tuple[Heads, Heads, Attend]:
+    """(heads of queries, heads of keys, what mixes them with the values)."""
+    queries, keys, values = (
+        Heads(number, dim, part.heads)
+        for number, dim in (
+            (part.heads, part.key_dim), (part.key_heads, part.key_dim), (part.key_heads, part.value_dim),
+        )
+    )  # fmt: skip
+    rotary = float(part.rotary)  # type: ignore[arg-type]
+    return queries, keys, Attend(keys, values, part.causal, part.scale == "1/d", rotary, part.qk_norm)
 
 
 def operations(
@@ -63,51 +113,34 @@ def operations(
 
     Raises `MeanFieldError` for an activation without functions, for a `Param` without a value, and for a value of none.
     """
-    pairs, known = activation_pairs or {}, symbols_in(block)
-    ordinals, given = iter(range(1 << 14)), dict(values or {})
+    pairs, known, given = activation_pairs or {}, symbols_in(block), dict(values or {})
     for name in given:
         if name not in known:
             raise no_parameter(name, known - {"sigma_w", "sigma_b"}, "network")
+    numbers, ordinals = Numbers(given, depth, own), iter(range(1 << 14))
     others = iter(range((1 << 13) - 1, 0, -1))  # so that weights are the same with a Projection and without
 
-    def value(of: Any, what: str) -> tuple[float, ...]:
-        if not isinstance(of, Param):
-            return (float(of),) * depth
-        if own is not None and of.name in own:
-            return tuple(own[of.name].tolist())
-        if given.get(of.name) is None:
-            raise MeanFieldError(
-                f"A finite-width network needs a number for {what} {of.name}, which the architecture leaves symbolic; "
-                f"give {of.name}=..."
-            )
-        return tuple(per_layer(given[of.name], f"{what[0].upper()}{what[1:]} {of.name}", depth).tolist())
-
-    def deviation(of: Any, own: str) -> tuple[float, ...] | None:
-        if of == Param(own):
-            return None
-        if not isinstance(of, Schedule):
-            return value(of, "the standard deviation")
-        base = value(of.value, "the standard deviation")
-        beta, total = value(of.beta, "the exponent"), value(of.total, "the exponent")
-        blocks = max(depth - 1, 1)
-        layers = enumerate(zip(base, beta, total), 1)
-        return tuple(b * max(l - 1, 1) ** (-0.5 * e) * blocks ** (-0.5 * d) for l, (b, e, d) in layers)
+    def dense(part: Dense, heads: Heads | None = None) -> Affine:
+        return Affine(
+            next(ordinals),
+            "orthogonal" if part.weights == "mixed" else part.weights,
+            numbers.deviation(part.sigma_w, "sigma_w"),
+            numbers.deviation(part.sigma_b, "sigma_b"),
+            None if part.expand == 1 else numbers.value(part.expand, "the factor"),
+            part.axis == "tokens",
+            heads,
+        )
 
     def walk(part: Block) -> Iterator[Operation]:
         match part:
             case Nonlinearity(activation):
                 yield Map(resolve(activation, pairs))
-            case Dense(weights, sigma_w, sigma_b, expand, axis):
-                yield Affine(
-                    next(ordinals),
-                    "orthogonal" if weights == "mixed" else weights,
-                    deviation(sigma_w, "sigma_w"),
-                    deviation(sigma_b, "sigma_b"),
-                    None if expand == 1 else value(expand, "the factor"),
-                    axis == "tokens",
-                )
+            case Dense():
+                yield dense(part)
             case LayerNorm(affine):
                 yield Normalize(affine)
+            case RMSNorm(affine):
+                yield NormalizeRoot(affine)
             case BatchNorm(affine):
                 yield NormalizeBatch(affine)
             case AffineNorm():
@@ -115,7 +148,7 @@ def operations(
             case Pool(size, kind):
                 yield PoolGroups(size, kind)
             case Scale(factor):
-                yield Multiply(value(factor, "the factor"))
+                yield Multiply(numbers.scheduled(factor, "the factor"))
             case Projection():
                 yield Project(next(others))
             case Sequential(blocks):
@@ -127,13 +160,23 @@ def operations(
                     yield from walk(shortcut)
                     yield Swap()
                 yield from walk(branch)
-                yield AddSaved(value(strength, "the skip strength"))
+                yield AddSaved(numbers.value(strength, "the skip strength"))
             case Gate(phi, by_value, by_gate):
                 yield Save()
                 yield from walk(by_value)
                 yield Swap()
                 yield from walk(Sequential((by_gate, Nonlinearity(phi))))
                 yield MultiplySaved()
+            case Attention():
+                queries, keys, attend = attention(part)
+                yield Save()
+                yield dense(part.query, queries)
+                yield Swap()
+                yield Save()
+                yield dense(part.key, keys)
+                yield Swap()
+                yield dense(part.value, attend.values)
+                yield attend
             case Network():
                 raise MeanFieldError(
                     "A network with an input layer of its own was given where all layers share their σ's; give its "
@@ -144,7 +187,8 @@ def operations(
             case _:
                 raise MeanFieldError(
                     f"A finite-width network was asked for with {part!r}; a block is made of Dense, Nonlinearity, "
-                    "LayerNorm, BatchNorm, AffineNorm, Pool, Scale, Gate, Projection, Sequential and Residual."
+                    "LayerNorm, RMSNorm, BatchNorm, AffineNorm, Pool, Scale, Gate, Attention, Projection, Sequential "
+                    "and Residual."
                 )
 
     return tuple(walk(block))

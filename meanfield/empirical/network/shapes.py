@@ -36,8 +36,11 @@ class Shapes(Stack):
         if self.here != self.before:
             raise _misfit(self._layer, "A skip adds", self.here, self.before)
 
-    def multiply(self, site: Site) -> None:
-        self.add(1.0)
+    def join(self, site: Site) -> None:
+        met = self.operands(site)
+        self.before = met[-1]
+        self._stack.append(site.operation.joined_shape(met, site.layer, site.end))  # type: ignore[attr-defined]
+        self.longest = max(self.longest, self.here[1])
 
     def apply(self, site: Site) -> None:
         self.before = self._stack.pop()

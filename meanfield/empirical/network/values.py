@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from meanfield.empirical.network.derivatives import Product, Slope
 from meanfield.empirical.network.forward import mark_rows
 from meanfield.empirical.network.walk import Site, Stack
 from meanfield.empirical.random.buffers import Buffers, aligned
@@ -46,10 +45,9 @@ class Values(Stack):
         new += top
         self._put(new)
 
-    def multiply(self, site: Site) -> None:
-        top, below = self._stack.pop(), self._stack.pop()
-        site.derivative = Product(by_top=Slope(below), by_saved=Slope(top))
-        self._put(np.multiply(top, below, out=self.new(*top.shape)))
+    def join(self, site: Site) -> None:
+        z, site.derivative = site.operation.joined(self.operands(site), site)  # type: ignore[attr-defined]
+        self._put(z)
 
     def apply(self, site: Site) -> None:
         z, site.derivative = site.operation.apply(self._stack.pop(), site)  # type: ignore[attr-defined]

@@ -3,7 +3,7 @@
 A *carrier* is whatever is taken through the operations: signals (`values`), their shapes (`shapes`), tangents, random
 tangents of the parameters and the tangent kernel (`carried`), cotangents, which go backwards (`cotangents`). An
 operation says to a carrier which of five things it does: remember the current signal, exchange it with the one
-remembered, add or multiply the two, or act by itself. So a new operation is a class, a new carrier is a class, and
+remembered, add the two, join several, or act by itself. So a new operation is a class, a new carrier is a class, and
 neither changes this file.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from meanfield.empirical.network.derivatives import Derivative, Product
+from meanfield.empirical.network.derivatives import Derivative
 from meanfield.empirical.random.buffers import aligned
 from meanfield.empirical.random.matrices import Matrix
 
@@ -64,12 +64,12 @@ class Passage:
 @dataclass(slots=True, eq=False)
 class Site:
     """An operation where it is applied, number `place` of its block. derivative: filled in when values have gone
-    through (None for an identity)."""
+    through (None for an identity); where signals are joined, one by each of them, in the order of the stack."""
 
     operation: Visited
     place: int
     passage: Passage
-    derivative: Derivative | Product | None = None
+    derivative: Derivative | tuple[Derivative, ...] | None = None
 
     @property
     def layer(self) -> int:
@@ -112,8 +112,8 @@ class Carrier(Protocol):
     def add(self, mu: float) -> None:
         """Add μ times the last one remembered, which is then forgotten."""
 
-    def multiply(self, site: Site) -> None:
-        """Multiply with the last one remembered, which is then forgotten."""
+    def join(self, site: Site) -> None:
+        """Make one of the last few, as many as the operation says, which are then forgotten."""
 
     def apply(self, site: Site) -> None:
         """What the operation itself does."""
@@ -151,6 +151,13 @@ class Stack:
     def swap(self) -> None:
         self._stack[-2:] = self._stack[:-3:-1]
 
+    def operands(self, site: Site) -> list[Any]:
+        """What is joined there, off the stack, in its order."""
+        count = site.operation.count  # type: ignore[attr-defined]
+        joined = self._stack[-count:]
+        del self._stack[-count:]
+        return joined
+
 
 class Linear(Stack):
     """A carrier of something on which derivatives act. products: how many it asks of a matrix on neurons."""
@@ -174,10 +181,12 @@ class Linear(Stack):
             assert isinstance(site.derivative, Derivative)
             self.push(site.derivative)
 
-    def multiply(self, site: Site) -> None:
-        """The sum of what each of the two factors has."""
-        assert isinstance(site.derivative, Product)
-        self.push(site.derivative.by_top)
-        self.swap()
-        self.push(site.derivative.by_saved)
-        self.add(1.0)
+    def join(self, site: Site) -> None:
+        """The sum of what comes from each of the signals."""
+        assert isinstance(site.derivative, tuple)
+        *others, last = site.derivative
+        self.push(last)
+        for one in reversed(others):
+            self.swap()
+            self.push(one)
+            self.add(1.0)

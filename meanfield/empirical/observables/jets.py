@@ -45,8 +45,8 @@ class ParameterJets(Linear):
         top, below = self._stack.pop(), self._stack.pop()
         self._stack.append(top + mu * below)
 
-    def multiply(self, site: Site) -> None:
-        self._stack.append(self._stack.pop() * self._stack.pop())
+    def join(self, site: Site) -> None:
+        self._stack.append(site.operation.joined_formula(self.operands(site), site))  # type: ignore[attr-defined]
 
     def apply(self, site: Site) -> None:
         operation: Any = site.operation

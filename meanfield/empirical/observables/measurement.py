@@ -91,9 +91,10 @@ class Plan:
             if kernel is not None:
                 found["Theta"] = _theta(kernel)
             if layer == 1 and "J_ab" in self.shapes:
-                between["J_ab"] = self._same_tangents(network)
+                size = ensemble.widths[0]
+                between["J_ab"] = self._tangents(network, size) if ensemble.couples else self._same_tangents(network)
                 carried.append(between["J_ab"])
-            found |= {name: _across(pushed.rows) for name, pushed in between.items()}
+            found |= {name: self._across(name, pushed.rows) for name, pushed in between.items()}
             if not all(map(_finite, found.values())):
                 return layer
             if "chi" in rows:
@@ -137,9 +138,12 @@ class Plan:
         """What carries Θ_ab: random tangents of the parameters at both inputs."""
         if "Theta_ab" not in self.shapes:
             return {}
+        if self.ensemble.couples and carried and isinstance(carried[0], ParameterTangents):
+            return {"Theta_ab": carried[0]}  # those of Theta
         own = ParameterTangents(
-            self.measured.probes or PROBES, 2, self.ensemble.fan_in, self.seed, network.index, network.buffers
-        )
+            self.measured.probes or PROBES, self.positions, self.ensemble.fan_in, self.seed, network.index,
+            network.buffers,
+        )  # fmt: skip
         carried.append(own)
         return {"Theta_ab": own}
 
@@ -173,6 +177,16 @@ class Plan:
         drawn = draw_probes(positions * size, self.seed, network.index, self.measured.probes, role, after)
         rows[...] = drawn.T.reshape(rows.shape)
         return Tangents(rows, network.buffers, alone=not self.ensemble.couples)
+
+    def _across(self, name: str, rows: np.ndarray) -> float:
+        """The mean over vectors, neurons and pairs of positions of the products of their tangents."""
+        if rows.shape[1] == 2 and not self.ensemble.couples:
+            return float((rows[:, 0] * rows[:, 1]).mean())
+        vectors, positions, neurons = rows.shape
+        if name == "J_ab":  # unit vectors of all positions, or random ones in their place
+            vectors = self.measured.probes or 1
+        square = np.square(rows.sum(axis=1)).sum() - np.square(rows).sum()
+        return float(square) / (vectors * neurons * positions * (positions - 1))
 
     def _values(self, z: np.ndarray) -> dict[str, np.ndarray | float]:
         if self.inputs.correlation is not None:
@@ -242,11 +256,6 @@ class Plan:
                 rows[f"_{name}"][layer - 1] = found[name]
             for raw, name in self.measured.raw_differentials.items():
                 rows[raw][layer - 1] = found[name]
-
-
-def _across(rows: np.ndarray) -> float:
-    """The mean over vectors and neurons of the product of both inputs' tangents."""
-    return float((rows[:, 0] * rows[:, 1]).mean())
 
 
 def _finite(value: np.ndarray | float) -> bool:

@@ -120,10 +120,10 @@ def check_plan(ensemble: Ensemble, inputs: Inputs, measured: Measurement) -> Non
     if differentiated:
         refuse_jumps(ensemble.operations, differentiated[0], "leave it out (jacobian=False) to measure K")
     if wanted & set(PAIR_TANGENTS):
-        if positions != 2 or ensemble.tokens > 1:
+        if ensemble.couples and positions < 2:
+            raise MeanFieldError("J_ab and Theta_ab are of two positions; give tokens=, batch= or inputs=.")
+        if not ensemble.couples and (positions != 2 or ensemble.tokens > 1):
             raise MeanFieldError("J_ab and Theta_ab are of two inputs; give correlation=, or inputs= with two rows.")
-        if ensemble.couples:
-            raise MeanFieldError("J_ab and Theta_ab are measured where positions are apart, not under a BatchNorm.")
     if ensemble.backward == "copy" and ("delta2" in wanted or ensemble.couples):
         raise MeanFieldError(
             'backward="copy" is for G_z, G_w and G_b of networks whose positions are apart; a loss (delta2), BatchNorm '
@@ -132,7 +132,7 @@ def check_plan(ensemble: Ensemble, inputs: Inputs, measured: Measurement) -> Non
     if "chi" in wanted and ensemble.depth < 2:
         raise MeanFieldError("chi is J^{l,l+1} of one block, but a network of depth 1 has none; take depth=2 or more.")
     exact = wanted & {"J", "chi", "Theta", "J_ab"} if measured.probes is None else set()
-    if "Theta" in exact and ensemble.couples:
+    if "Theta" in exact and ensemble.couples:  # Theta_ab takes PROBES of them
         raise MeanFieldError(
             "Theta of a network whose positions act on each other is measured with random vectors; give probes=..., "
             "for example 8."

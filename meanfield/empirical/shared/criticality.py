@@ -22,7 +22,7 @@ from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.carried import Tangents
 from meanfield.empirical.network.checks import integer, real, sampled
 from meanfield.empirical.network.network import SAMPLERS, Ensemble
-from meanfield.empirical.network.operations import Affine, NormalizeBatch, refuse_jumps
+from meanfield.empirical.network.operations import NormalizeBatch, refuse_jumps
 from meanfield.empirical.network.walk import Linear
 from meanfield.empirical.observables.norms import PROBE_LAWS, draw_batch, draw_inputs, draw_probes
 from meanfield.empirical.random.buffers import Buffers
@@ -179,9 +179,9 @@ def measure_criticality(
 
 def _require_positions(ensemble: Ensemble, tokens: int | None, batch: int | None) -> None:
     """Raise `MeanFieldError` where a record acts on positions that nobody gave."""
-    if tokens is None and any(isinstance(one, Affine) and one.tokens for one in ensemble.operations):
+    if tokens is None and any(one.mixes_tokens for one in ensemble.operations):
         raise MeanFieldError(
-            "χ of a block with a Dense on tokens is not available: give the number of tokens as tokens=."
+            "χ of a block whose tokens act on each other is not available: give the number of tokens as tokens=."
         )
     positions = ensemble.tokens * (batch or 1)
     if positions < _LEAST and any(isinstance(one, NormalizeBatch) for one in ensemble.operations):

@@ -66,7 +66,7 @@ class Layers:
     def mixes_inputs(self) -> bool:
         """Whether inputs act on each other (BatchNorm), and not the tokens of each alone."""
         every = *self.ensemble.operations, *self.head
-        return any(one.couples and not isinstance(one, Affine) for one in every)
+        return any(one.couples and not one.mixes_tokens for one in every)
 
     def of(self, layer: int) -> tuple[tuple[Operation, ...], tuple[int, int]]:
         """The operations that make a layer, and (tokens, neurons) of its end."""

@@ -49,6 +49,7 @@ class Fields:
         self._next = 0
         self.error = 0.0
         self.closed = False  # whether a sum of functions over tokens was taken as Gaussian
+        self.narrow: set[int] = set()  # bases of finitely many channels, whose averages are not numbers
 
     def base(
         self,
@@ -173,11 +174,11 @@ def is_gaussian(signal: Signal) -> bool:
     return all(isinstance(term.f, Line) and term.f.gaussian for term in signal)
 
 
-def refuse_equal(sd: np.ndarray, layer: int) -> None:
-    """A LayerNorm of channels that are all equal divides by 0."""
+def refuse_equal(sd: np.ndarray, layer: int, norm: str = "LayerNorm", met: str = "equal numbers") -> None:
+    """A norm of channels that are all equal (or all 0) divides by 0."""
     if not (np.isfinite(sd).all() and (sd > 0).all()):
         where = int(np.argmin(np.where(np.isfinite(sd), sd, -1.0)))
         raise MeanFieldError(
-            f"The LayerNorm of the block that makes layer {layer} meets equal numbers in all channels of token "
-            f"{where}; take sigma_w > 0, or leave that LayerNorm out."
+            f"The {norm} of the block that makes layer {layer} meets {met} in all channels of token {where}; take "
+            f"sigma_w > 0, or leave that {norm} out."
         )

@@ -1,4 +1,5 @@
-"""Networks of T tokens at infinitely many channels, token matrices drawn: layer by layer, with standard errors."""
+"""Networks of T tokens at infinitely many channels, token matrices and heads drawn: layer by layer, with standard
+errors."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from meanfield.base.limits import counted
 from meanfield.base.results import Estimate, MeanFieldError, one_line
 from meanfield.base.words import unknown
 from meanfield.networks.records import Block, Dense
+from meanfield.numeric.tokens import attention as _attention  # noqa: F401 (its rule)
 from meanfield.numeric.tokens.fields import Fields, Signal, is_gaussian
 from meanfield.numeric.tokens.walk import Walk, gaussian
 
@@ -27,14 +29,15 @@ _FAR = 1e100  # a Gram matrix is rescaled beyond it
 
 @dataclass(frozen=True, eq=False)
 class Sampled(Numbers):
-    """K, K_ab, J and chi of `draws` draws of the token matrices, at infinitely many channels and T tokens.
+    """K, K_ab, J and chi of `draws` draws of the token matrices and heads, at infinitely many channels and T tokens.
 
     level: "sampled", as every answer of this theory is called, beside the "averaged" one of `propagate`. l: layers 1 …
     depth. samples: K (mean square over tokens), K_ab (mean product over pairs of tokens) and log_J = log J^{1,l} (J
     summed over perturbations of every token, per output) at layers 1 … depth, chi = J^{l,l+1} at layers 1 … depth − 1;
     arrays (draws, layers). exact: whether every token Dense acts on a Gaussian; else a sum over the tokens is taken as
     Gaussian, with an error of order 1/T. error: the largest error of an average over a pair of tokens, of the root mean
-    squares of its factors multiplied. mixes: whether there is a Dense on tokens; if not, all draws are alike.
+    squares of its factors multiplied. mixes: whether there is a Dense on tokens or an Attention; if not, all draws are
+    alike. read: "mean", or "last" where all of it is that of the last token (K_ab: with the tokens before it).
     """
 
     tokens: int
@@ -46,6 +49,7 @@ class Sampled(Numbers):
     l: np.ndarray = field(repr=False)
     samples: Mapping[str, np.ndarray] = field(repr=False)
     level: str = "sampled"
+    read: str = "mean"
 
     def __getattr__(self, name: str) -> Estimate:
         """`answer.K` is `answer.estimate("K")`."""
@@ -57,7 +61,7 @@ class Sampled(Numbers):
 
     def data(self) -> dict[str, Any]:
         """Tokens, draws, seed, and mean and standard error of every quantity by layer, as plain values."""
-        own = {n: plain(getattr(self, n)) for n in ("level", "tokens", "draws", "seed", "exact", "error", "mixes")}
+        own = {n: plain(getattr(self, n)) for n in ("level", "tokens", "draws", "seed", "exact", "error", "mixes", "read")}
         found = self.arrays()
         return {**own, "values": {name: plain(values) for name, (_, values) in found.columns.items()}}
 
@@ -103,9 +107,10 @@ class Sampled(Numbers):
             found = self.estimate(name, values.shape[1])
             shown[name] = f"{name} = {found.mean:.5g} ± {found.standard_error:.1g}"
         block = shown.pop("chi", None)
-        how = "" if self.mixes else "; there is no Dense on tokens, so that all draws are alike"
+        how = "" if self.mixes else "; there is no Dense on tokens and no Attention, so that all draws are alike"
         how = how or ("" if self.exact else "; sums over tokens are taken as Gaussian")
-        lines = [f"sampled theory, {self.tokens} tokens, {self.draws} draws{how}"]
+        read = "" if self.read == "mean" else ", the last one read"
+        lines = [f"sampled theory, {self.tokens} tokens{read}, {self.draws} draws{how}"]
         lines += [f"layer {len(self.l)}: {', '.join(shown.values())}"] if shown else []
         lines += [f"last block: {block}"] if block else []
         return "\n".join(lines)
@@ -113,7 +118,8 @@ class Sampled(Numbers):
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What is sampled: a block after an input layer of σ's (σ_w, σ_b), T tokens of Gram matrix `gram` at the input."""
+    """What is sampled: a block after an input layer of σ's (σ_w, σ_b), T tokens of Gram matrix `gram` at the input;
+    read: "mean" over the tokens, or the "last" one."""
 
     block: Block
     first: Dense
@@ -122,6 +128,7 @@ class Setting:
     values: Mapping[str, Any]
     tangents: bool
     seed: int
+    read: str = "mean"
 
 
 def draw_all(setting: Setting, draws: int, mixes: bool, threads: int | None = None) -> Sampled:
@@ -143,6 +150,7 @@ def draw_all(setting: Setting, draws: int, mixes: bool, threads: int | None = No
         mixes=mixes,
         l=np.arange(1, setting.depth + 1),
         samples=samples,
+        read=setting.read,
     )
 
 
@@ -157,8 +165,9 @@ def _one(setting: Setting, draw: int) -> tuple[Fields, dict[str, np.ndarray]]:
         gram = np.eye(tokens)  # of tangents from layer 1 on
         for layer in range(1, depth + 1):
             square = own + np.multiply.outer(mean, mean)
-            rows["K"][layer - 1] = np.trace(square) / tokens
-            rows["K_ab"][layer - 1] = (square.sum() - np.trace(square)) / (tokens * (tokens - 1))
+            rows["K"][layer - 1] = one = _own(square, setting.read)
+            all_pairs = square.sum() / tokens if setting.read == "mean" else square[-1].sum()
+            rows["K_ab"][layer - 1] = (all_pairs - one) / (tokens - 1)
             if not np.isfinite(square).all():
                 raise MeanFieldError(
                     f"K overflows at layer {layer} in draw {draw}; take a smaller depth, sigma_w or sigma_b."
@@ -174,14 +183,19 @@ def _one(setting: Setting, draw: int) -> tuple[Fields, dict[str, np.ndarray]]:
             fields.keep(())
             if setting.tangents:
                 gram, fresh = pushed
-                rows["chi"][layer - 1] = np.trace(fresh) / tokens
-                size = float(np.trace(gram)) / tokens
+                rows["chi"][layer - 1] = _own(fresh, setting.read)
+                size = _own(gram, setting.read)
                 if not 0 < size < math.inf or not 0 < rows["chi"][layer - 1] < math.inf:
                     raise MeanFieldError(_no_jacobian(rows["chi"][layer - 1], layer))
                 log_J += math.log(size)
                 gram = gram / size
                 rows["log_J"][layer] = log_J
     return fields, rows
+
+
+def _own(gram: np.ndarray, read: str) -> float:
+    """The entry of a token with itself: the mean over the tokens, or that of the last."""
+    return float(np.trace(gram)) / len(gram) if read == "mean" else float(gram[-1, -1])
 
 
 def _no_jacobian(chi: float, layer: int) -> str:
@@ -202,8 +216,8 @@ def _closed(walk: Walk, x: Signal, tokens: int) -> Signal:
     """The end of a block: what the next one starts from."""
     if not is_gaussian(x):
         raise MeanFieldError(
-            "A block that ends in an activation or a Gate is not Gaussian, so that the next one cannot start from it; "
-            "let it end in a Dense."
+            "A block that ends in an activation, a Gate or an Attention is not Gaussian, so that the next one cannot "
+            "start from it; let it end in a Dense."
         )
     if walk.fields.tokens(x) != tokens:
         raise MeanFieldError(
@@ -213,7 +227,7 @@ def _closed(walk: Walk, x: Signal, tokens: int) -> Signal:
 
 
 def _generators(seed: int, draw: int, layer: int) -> Iterator[np.random.Generator]:
-    """A stream for every Dense on tokens of a layer, the same whatever stands beside it."""
+    """A stream for every Dense on tokens of a layer, and one or two for an Attention, the same whatever stands beside it."""
     ordinal = 0
     while True:
         yield np.random.Generator(np.random.Philox(np.random.SeedSequence((seed, draw, layer, ordinal))))

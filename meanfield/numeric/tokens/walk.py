@@ -26,6 +26,7 @@ from meanfield.networks.records import (
     Pool,
     Projection,
     Residual,
+    RMSNorm,
     Scale,
     Schedule,
     Sequential,
@@ -126,8 +127,8 @@ def _nonlinearity(walk: Walk, block: Nonlinearity, x: Signal) -> Signal:
         x = gaussian(walk, x)
     if len(x) > 1 or (x[0].f.is_line and not is_gaussian(x)):
         raise MeanFieldError(
-            f"{phi} is applied to a sum that is not Gaussian (a skip around an activation), or to a product (a Gate); "
-            "put a Dense in between."
+            f"{phi} is applied to a sum that is not Gaussian (a skip around an activation), or to a product (a Gate) or "
+            "a mixture (an Attention); put a Dense in between."
         )
     (term,) = x
     return (Term(term.base, Applied(_functions(phi), term.f, phi.expression.has(sp.sin, sp.cos))),)
@@ -198,9 +199,26 @@ def _whole(expand: float, tokens: int) -> int:
 @sampled_rule(LayerNorm)
 def _layer_norm(walk: Walk, block: LayerNorm, x: Signal) -> Signal:
     """Over the channels: mean and spread of a token are numbers, and what a tangent changes in them averages out."""
+    _refuse_narrow(walk, block, x)
     mean, sd = walk.fields.spread(x)
     refuse_equal(sd, walk.layer)
     return scaled(x, 1 / sd, -mean / sd)
+
+
+@sampled_rule(RMSNorm)
+def _rms_norm(walk: Walk, block: RMSNorm, x: Signal) -> Signal:
+    _refuse_narrow(walk, block, x)
+    size = np.hypot(*walk.fields.spread(x))
+    refuse_equal(size, walk.layer, "RMSNorm", "zeros")
+    return scaled(x, 1 / size)
+
+
+def _refuse_narrow(walk: Walk, block: Block, x: Signal) -> None:
+    if any(term.base in walk.fields.narrow for term in x):
+        raise MeanFieldError(
+            f"The sampled theory of tokens was asked for {block!r} right behind an Attention of given value_dim, and "
+            "the mean square of finitely many channels is not a number; leave value_dim out, or put a Dense in between."
+        )
 
 
 @sampled_rule(Scale)

@@ -1,7 +1,8 @@
 r"""The recursion of networks whose positions act on each other: any two inputs of a batch (BatchNorm), or any two
-tokens of one input (Dense on the tokens).
+tokens of one input (Dense on the tokens, Attention).
 
-State: K, K_ab, J, J_ab and, where they close, Theta, Theta_ab. J = J^{1,l} and J_ab sum over what is perturbed at every
+State: K, K_ab, J, J_ab and, where they close, Theta, Theta_ab; behind an Attention their distance 2K - 2K_ab, too,
+which falls to 0 there. J = J^{1,l} and J_ab sum over what is perturbed at every
 position of layer 1, so that J starts at 1 and J_ab at 0. Maps of J and J_ab are linear in both; compiled runs carry J
 as a logarithm and c_J = J_ab/J beside it, none where J_ab stays 0.
 """
@@ -13,9 +14,11 @@ from dataclasses import replace
 import sympy as sp
 
 from meanfield.base.results import MeanFieldError
-from meanfield.base.symbols import Q0, J, J_ab, K, K_ab, Theta, Theta_ab, c_J, sigma_b, sigma_w
-from meanfield.networks.folds import parts
+from meanfield.base.symbols import Q0, J, J_ab, K, K_ab, Theta, Theta_ab, c_J, distance, sigma_b, sigma_w
+from meanfield.networks.attention import Attention
+from meanfield.networks.folds import fold, mixing
 from meanfield.networks.records import Block
+from meanfield.symbolic.blocks import attention as _attention  # noqa: F401 (its rule)
 from meanfield.symbolic.blocks import batch as _batch  # noqa: F401 (its rules)
 from meanfield.symbolic.blocks.coordinate import Gaussian, gaussian
 from meanfield.symbolic.blocks.recursions import recursion_of, untrained, variable
@@ -26,18 +29,23 @@ SMALLEST = 4  # of a batch: ⟨1/χ²_{B-1}⟩ = 1/(B - 3)
 _FIRST, _BETWEEN = sigma_w**2 * Q0 + sigma_b**2, sigma_w**2 * Q0 * c0 + sigma_b**2
 
 
+def attends(block: Block) -> bool:
+    """Whether tokens of a block act on each other by what they hold."""
+    return fold(block, lambda one, inside: isinstance(one, Attention) or any(inside))
+
+
 def kind_of(block: Block) -> str:
     """"batch" or "tokens", where positions of a block act on each other; "" where they do not.
 
     Raises: MeanFieldError where they do in both ways.
     """
-    kinds = {part.mixes for part in parts(block)} - {""}
+    kinds = mixing(block)
     if len(kinds) > 1:
         raise MeanFieldError(
-            "A BatchNorm and a Dense on the tokens in one block were asked for: two tokens of one input and those of "
+            "A BatchNorm and a Dense on the tokens, or an Attention, in one block were asked for: two tokens of one input and those of "
             "two inputs are then unlike, which is not derived; measure it (meanfield.measure)."
         )
-    return kinds.pop() if kinds else ""
+    return next(iter(kinds), "")
 
 
 def exchangeable(block: Block, size: int | None = None) -> Recursion:
@@ -52,7 +60,8 @@ def exchangeable(block: Block, size: int | None = None) -> Recursion:
     >>> print(exchangeable(chain).doit()["J"])
     sigma_w**2*(J - J_ab)/(2*(K - K_ab))
     """
-    return _derived(block, size, c_J, lambda own, between: (_linear(own), _linear(between)), ((J_ab, sp.S.Zero),))
+    found = _derived(block, size, c_J, lambda own, between: (_linear(own), _linear(between)), ((J_ab, sp.S.Zero),))
+    return found.map(lambda e: e.xreplace({c_J: J_ab / J}))  # what intermediates hold of it
 
 
 def carried(block: Block, size: int | None = None) -> Recursion:
@@ -78,23 +87,28 @@ def _derived(block: Block, size: int | None, correlation: sp.Expr, values_of, ot
         )
     state = [variable(s, e) for s, e in ((K, _FIRST), (K_ab, _BETWEEN), (J, sp.S.One), *other)]
     one = (K, K, K_ab), {"J": (sp.S.One, sp.S.One, correlation), "Theta": (Theta, Theta, Theta_ab)}
+    apart = distance if attends(block) else None
     walk = Walk(trains="Theta", kind=kind, size=size)
     try:
-        end = walk.ended(block, gaussian(Gaussian(2, *one)))
+        end = walk.ended(block, gaussian(Gaussian(2, *one, apart)))
         if end.sources:
             raise OpenTangent
         law = end.law
     except OpenTangent:
         walk = Walk(kind=kind, size=size)
-        law = walk.ended(untrained(block), gaussian(Gaussian(2, one[0], {"J": one[1]["J"]}))).law
+        law = walk.ended(untrained(block), gaussian(Gaussian(2, one[0], {"J": one[1]["J"]}, apart))).law
     own, _, between = law.grams["J"]
     pair = (sp.oo, sp.S.Zero) if own == sp.oo else values_of(own, between)
-    values = [law.cov[0], law.cov[2], *pair]
+    values, closer = [law.cov[0], law.cov[2], *pair], ()
+    if law.apart is not None:
+        state.insert(2, variable(distance, 2 * (_FIRST - _BETWEEN)))
+        values.insert(2, law.apart)
+        closer = ((K_ab, K - distance / 2, distance < K),)
     if "Theta" in law.grams:
         state += [variable(Theta, _FIRST), variable(Theta_ab, _BETWEEN)]
         own, _, between = law.grams["Theta"]
         values += [own, sp.S.Zero if own == sp.oo else between]
-    return recursion_of(state, walk, tuple(values))
+    return recursion_of(state, walk, tuple(values), closer=closer)
 
 
 def _linear(e: sp.Expr) -> sp.Expr:

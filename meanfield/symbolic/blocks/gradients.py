@@ -12,56 +12,35 @@ Source: [variance_variation] Thm. C.3, for any block: derived here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import sympy as sp
 
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import Q0, J, K, sigma_b, sigma_w
-from meanfield.networks.folds import dense_of, with_dense
 from meanfield.networks.records import Block, Dense
 from meanfield.symbolic.blocks.coordinate import Coordinate, Gaussian, gaussian
+from meanfield.symbolic.blocks.numbered import Numbered, counted
 from meanfield.symbolic.blocks.recursions import recursion_of, untrained, variable
-from meanfield.symbolic.blocks.walk import RULES, Walk, rule
 from meanfield.symbolic.recursion import Recursion, StateVar
 
 
-@dataclass(frozen=True, repr=False)
-class _Counted(Dense):
-    """The `number`-th Dense of a block, from 1 on, in the order they are met (a shortcut before its branch)."""
-
-    number: int = 0
-
-
 @dataclass
-class _Sources(Walk):
-    """A walk that knows ⟨y²⟩ at the inputs of every Dense."""
+class _Sources(Numbered):
+    """A walk that knows ⟨y²⟩ at the inputs of every Dense, where a tangent of size 1 starts at its outputs."""
 
     squares: dict[int, sp.Expr] = field(default_factory=dict)
+
+    def field_of(self, number: int) -> str:
+        return _tangent(number)
+
+    def begins(self, block: Dense, number: int, x: Coordinate, p: int, q: int) -> sp.Expr:
+        self.squares[number] = x.moment(0, 0)
+        return sp.S.One
 
 
 def _tangent(number: int) -> str:
     return f"G[{number}]"
-
-
-@rule(_Counted)
-def _counted(block: _Counted, x: Coordinate, walk: Walk) -> Coordinate:
-    """A Dense, and a tangent of its own that starts at its outputs."""
-    assert isinstance(walk, _Sources)
-    x = walk.named(walk.settled(x))
-    walk.squares[block.number] = x.moment(0, 0)
-    out, own = RULES[Dense](block, x, walk), _tangent(block.number)
-    return gaussian(out.law.map(lambda name, _, e: e + 1 if name == own else e))
-
-
-def counted(block: Block) -> tuple[Block, int]:
-    """(the block with its Dense numbered, how many there are)."""
-    held = dense_of(block)
-
-    def numbered(at: int, one: Dense) -> Dense:
-        return _Counted(**{f.name: getattr(one, f.name) for f in fields(Dense)}, number=at + 1)
-
-    return with_dense(block, numbered), len(held)
 
 
 def gradients(block: Block) -> Recursion:

@@ -46,7 +46,9 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
         return w**2 * x.moment(p, q) + b**2
 
     def fresh(name: str, pq: tuple[int, int], _: sp.Expr) -> sp.Expr:
-        if mixes and pq[0] != pq[1]:  # every output token has weights and a bias of its own
+        if mixes and name == "apart":  # every output token has weights and a bias of its own
+            return 2 * variance(0, 0)
+        if mixes and pq[0] != pq[1]:
             return sp.S.Zero
         if name == "K":
             return variance(*pq)

@@ -38,7 +38,9 @@ class Phase(Result):
     to (None if K grows without bound), χ_J in the limit, and whether other inputs end elsewhere (`bistable`).
 
     status: CERTIFIED where it is proved that K flows there (and that other inputs do or do not end elsewhere); MEASURED
-    where a search could have missed a pair of fixed points, for the reason in `message`.
+    where a search could have missed a pair of fixed points, for the reason in `message`. tokens: how 1 - c of two
+    tokens goes, where attention lets them act on each other; they come together in the ordered phase, and χ_J is the
+    growth of their distance.
 
     >>> found = derive("erf").phase(sigma_w=1.5, sigma_b=0.1)
     >>> found.name, f"{found.chi_J:.6f}", f"{found.xi:.4f}"
@@ -51,6 +53,7 @@ class Phase(Result):
     bistable: bool
     status: Status = Status.CERTIFIED
     message: str = ""
+    tokens: str = ""
 
     columns = ("name", "chi_J", "xi", "bistable", "status")
 
@@ -60,6 +63,7 @@ class Phase(Result):
             "name": self.name,
             "K": "inf" if self.fixed_point is None else self.fixed_point.K.data(),
             **{n: plain(getattr(self, n)) for n in ("chi_J", "xi", "bistable", "status", "message")},
+            **({"tokens": self.tokens} if self.tokens else {}),
         }
 
     @property
@@ -89,6 +93,8 @@ class Phase(Result):
         more = "\n  other input norms end elsewhere" if self.bistable else ""
         if self.to_rounding:
             more += "\n  chi_J* - 1 changes sign within 2 ulp of the floats given; text such as 'sqrt(2)' is exact"
+        if self.tokens:
+            more += f"\n  {self.tokens}"
         if self.status is Status.MEASURED:
             more += f"\n  (measured: {self.message})"
         return wrapped(f"{self.name}: chi_J* = {short_chi(self.chi_J)}, xi = {self.xi:.10g}, {where}{more}")

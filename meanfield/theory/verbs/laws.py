@@ -22,13 +22,14 @@ from meanfield.symbolic.asymptotics.further import MOST_ORDER
 from meanfield.symbolic.asymptotics.growth import Growth, grown
 from meanfield.symbolic.asymptotics.phase_tree import PAIR
 from meanfield.symbolic.asymptotics.projections import ProjectionLaw, projection_law
+from meanfield.symbolic.blocks.exchangeable import attends
 from meanfield.symbolic.blocks.recursions import plain_form
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
 from meanfield.symbolic.criticality import closing
 from meanfield.symbolic.criticality.points import CriticalPoint
 from meanfield.symbolic.recursion import c0 as start_c0
 from meanfield.symbolic.steps import Domain
-from meanfield.theory.verbs import positions
+from meanfield.theory.verbs import attending, positions
 from meanfield.theory.verbs.maps import Maps
 from meanfield.theory.verbs.places import correlations_of, is_odd, phase_of, place
 from meanfield.theory.verbs.running import run
@@ -74,6 +75,8 @@ def depth_law(
             f"correlation= is of two inputs, as the laws of {listed(closing.QUANTITIES)} are; {shown(quantity)} was "
             "asked for."
         )
+    if attends(theory.block):
+        return attending.law(theory, quantity, place(theory, parameters) | ({} if norm is None else {"Q0": norm}))
     if isinstance(quantity, str) and quantity in (*CORRELATORS, "Theta"):
         given = {"lambda_w": lambda_w, "lambda_b": lambda_b}
         return _correlator_law(theory, quantity, order, parameters, norm, given, input_ratio, at)

@@ -11,6 +11,7 @@ from meanfield.base.results import MeanFieldError
 from meanfield.functions.activations import Activation, activation
 from meanfield.networks.folds import activations_of
 from meanfield.networks.records import FIRST, Block, Dense, Network, block_of
+from meanfield.symbolic.blocks.exchangeable import attends
 from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.blocks.gradients import gradients
 from meanfield.symbolic.blocks.recursions import (
@@ -39,7 +40,7 @@ class Maps:
         block_of(self.block, "The block of a Theory")
         Network(self.block, self.first)  # refuses what is no input layer
         object.__setattr__(self, "batch", positions.batch_size(self.batch, self.block))
-        if not activations_of(self.block):
+        if not activations_of(self.block) and not attends(self.block):
             raise MeanFieldError("The architecture holds no Nonlinearity; wrap an activation in Nonlinearity(...).")
 
     def __deepcopy__(self, memo: dict) -> Maps:
@@ -54,7 +55,7 @@ class Maps:
     @cached_property
     def kind(self) -> str:
         """What acts on each other: the inputs of a "batch" (BatchNorm), the "tokens" of one input (Dense on the
-        tokens); "" where positions are apart."""
+        tokens, Attention); "" where positions are apart."""
         return positions.kind_of(self.block)
 
     @cached_property

@@ -13,9 +13,10 @@ from meanfield.base.results import MeanFieldError, Status
 from meanfield.functions import zeros
 from meanfield.functions.activations import activation
 from meanfield.functions.piecewise import at
-from meanfield.networks.folds import through
+from meanfield.networks.folds import symbols_in, through
 from meanfield.networks.records import Block, Dense, Nonlinearity, Param, Residual, Schedule, exact
 from meanfield.symbolic import parity
+from meanfield.symbolic.blocks.exchangeable import attends
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.recursions import one_dense, plain_form
 from meanfield.symbolic.criticality.lines import CriticalLine, critical_line
@@ -23,7 +24,7 @@ from meanfield.symbolic.criticality.phases import Phase, moves_with_K, phase_at
 from meanfield.symbolic.criticality.points import CriticalPoints, critical_points, points_on
 from meanfield.symbolic.criticality.rounding import doubles, phase_with_rounding, points_with_rounding
 from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points, start_of
-from meanfield.theory.verbs import positions
+from meanfield.theory.verbs import attending, positions
 from meanfield.theory.verbs.maps import Maps
 from meanfield.theory.verbs.values import (
     decided,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 def place(theory: Maps, given: dict) -> dict[str, sp.Expr]:
     """Exact values of σ_w, σ_b and parameters, each known to the recursion, σ and μ ≥ 0."""
-    refuse_unknown(given, theory.one_input, also=("sigma_w", "sigma_b"))
+    refuse_unknown(given, theory.one_input, also=("sigma_w", "sigma_b", *symbols_in(theory.block)))
     values = {k: exact_number(k, v) for k, v in given.items()}
     domains = theory.one_input.domains
     for name, value in values.items():
@@ -125,12 +126,14 @@ def phase_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Phase:
     """`Theory.phase`."""
     refuse_held(theory, parameters)
     theory, parameters = decided(theory, parameters)
-    recursion, values = theory.limiting, place(theory, parameters)
-    if theory.kind:
-        values = positions.kept(values, recursion)
     norm = exact_number("input_norm", input_norm)
     if not norm.is_number or norm <= 0:
         raise MeanFieldError(f"input_norm must be a number > 0, but {shown(input_norm)} was given.")
+    if attends(theory.block):
+        return attending.phase(theory, place(theory, parameters), norm)
+    recursion, values = theory.limiting, place(theory, parameters)
+    if theory.kind:
+        values = positions.kept(values, recursion)
     if theory.kind == "batch":
         positions.refuse_constant_start(recursion, place(theory, parameters))
     if recursion.only_floats:
@@ -158,6 +161,8 @@ def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) ->
     from meanfield.numeric.correlations import correlations
 
     theory, parameters = decided(theory, parameters)
+    if attends(theory.block):
+        return attending.correlations(theory, place(theory, parameters), exact_number("input_norm", input_norm))
     phase = phase_of(theory, input_norm=input_norm, **parameters)
     exact = place(theory, parameters)
     recursion = theory.equal_norms.only("K", "K_ab", "distance", "J_ab")

@@ -7,6 +7,7 @@ that recursion: there K stands for V, and J for J - J_ab, which grows as J does.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ import sympy as sp
 from meanfield.base.arguments import shown, whole
 from meanfield.base.quantities import COVARIANCES
 from meanfield.base.results import MeanFieldError, Solution, Status
-from meanfield.base.symbols import Q0, J, K, K_ab, c_J, sigma_w
+from meanfield.base.symbols import Q0, J, K, K_ab, c_J, sigma_w, tokens
 from meanfield.functions.parser import number
 from meanfield.networks.folds import parts
 from meanfield.networks.records import Block, Dense
@@ -27,6 +28,7 @@ from meanfield.symbolic.blocks.batch import CONSTANT
 from meanfield.symbolic.blocks.exchangeable import SMALLEST, carried, exchangeable, kind_of
 from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.blocks.recursions import skip_strength, variable
+from meanfield.symbolic.blocks.shares import shares
 from meanfield.symbolic.blocks.walk import remembered
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.steps import Step
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 NAMES = ("K", "K_ab", "J", "J_ab", "Theta", "Theta_ab")
 READ = ("c",)  # read off them
+SHARE = re.compile(r"Theta(_ab)?\[\d+\]")  # of one matrix
+MOST_TOKENS = 1 << 16
 DIFFERENCE = "K - K_ab"  # what settles behind a BatchNorm
 
 QUADRATURE = "averages over a normalized batch are integrated to 15 digits, and nothing encloses them"
@@ -82,6 +86,8 @@ def followed(block: Block, first: Dense, size: int | None) -> Recursion:
 def require_known(names: tuple[str, ...], recursion: Recursion, what: str) -> None:
     """Refuse names that positions of this `what` ("batch", "tokens") have not."""
     for name in names:
+        if name in recursion.names or SHARE.fullmatch(name):
+            continue
         if name not in (*NAMES, *READ):
             of_two = name in (*COVARIANCES, "distance", "gamma", "tilt")
             why = "of two inputs apart from all others" if of_two else "not derived where positions act on each other"
@@ -98,6 +104,8 @@ def require_known(names: tuple[str, ...], recursion: Recursion, what: str) -> No
 
 def selected(block: Block, first: Dense, size: int | None, names: tuple[str, ...]) -> Recursion:
     """The maps of `names` and of what they depend on."""
+    if any(map(SHARE.fullmatch, names)):
+        return _of_matrices(block, first, names)
     found = printed(block, first, size)
     require_known(names, found, kind_of(block))
     if "c" in names:
@@ -107,8 +115,24 @@ def selected(block: Block, first: Dense, size: int | None, names: tuple[str, ...
     return found.only(*names)
 
 
+def _of_matrices(block: Block, first: Dense, names: tuple[str, ...]) -> Recursion:
+    """The recursion of the tangent kernel by matrices."""
+    found = begun(shares(block), first)
+    found = replace(found, readout=(("c", K_ab / K),)) if "K_ab" in found.names else found
+    wrong = [n for n in names if n not in (*found.names, *READ)]
+    if wrong:
+        held = ", ".join(n for n in found.names if n.startswith("Theta["))
+        raise MeanFieldError(
+            f"{wrong[0]} was asked for beside a share of the tangent kernel; with K, K_ab and c go {held} and their "
+            "Theta_ab[d], one for each Dense and [0] for the input layer."
+        )
+    return found.only(*(n for n in names if n not in READ), *(("K_ab",) if "c" in names else ()))
+
+
 def to_follow(block: Block, first: Dense, size: int | None, names: tuple[str, ...]) -> Recursion:
     """What a run of `names` is made of."""
+    if any(map(SHARE.fullmatch, names)):
+        return _of_matrices(block, first, names)
     found = followed(block, first, size)
     require_known(names, found, kind_of(block))
     needs = {"J_ab": ("J", "J_ab", "c_J"), "c": ("K", "K_ab")}
@@ -122,7 +146,7 @@ def to_follow(block: Block, first: Dense, size: int | None, names: tuple[str, ..
 
 def checked_start(given: Mapping[str, Any]) -> dict[str, Any]:
     """A start by K, K_ab and others."""
-    wrong = sorted(set(given) - {"K", "K_ab", "J", "c_J", "Theta", "Theta_ab"})
+    wrong = sorted(set(given) - {"K", "K_ab", "distance", "J", "c_J", "Theta", "Theta_ab"})
     if wrong:
         raise MeanFieldError(
             f"A start with {shown(wrong[0])} was given; positions that act on each other start with K and K_ab."
@@ -362,7 +386,20 @@ def inside(recursion: Recursion, values: Mapping[str, Any]) -> dict[str, sp.Expr
     compiled."""
     nodes = [n for step in recursion.steps for e in step.expressions for n in e.atoms(SphereAverage, Common)]
     held = {s.name for n in nodes for s in n.args[3].free_symbols}
-    return {k: number(v, k) for k, v in values.items() if k in held}
+    found = {k: number(v, k) for k, v in values.items() if k in held}
+    return found | _tokens(recursion, values)
+
+
+def _tokens(recursion: Recursion, values: Mapping[str, Any]) -> dict[str, sp.Expr]:
+    """How many tokens an input has, where attention needs to know."""
+    if tokens not in recursion.parameters:
+        return {}
+    if values.get("tokens") is None:
+        raise MeanFieldError(
+            "An Attention weighs the tokens of an input, so that their number is needed; give tokens=, for example "
+            "tokens=128."
+        )
+    return {"tokens": sp.Integer(whole(values["tokens"], "tokens", 1, MOST_TOKENS))}
 
 
 def _settled(flat: Recursion) -> sp.Expr:

@@ -13,7 +13,7 @@ from meanfield.base.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GR
 from meanfield.base.results import InfiniteAverage, MeanFieldError
 from meanfield.base.symbols import N0
 from meanfield.functions.activations import activation
-from meanfield.networks.folds import activations_of, has_skip
+from meanfield.networks.folds import activations_of, has_skip, symbols_in
 from meanfield.networks.records import Param
 from meanfield.symbolic.coordinates import COORDINATES
 from meanfield.theory.verbs import positions
@@ -195,7 +195,9 @@ def _positions(theory: Maps, places: dict, settings: dict, begin: dict, paramete
     wanted = tuple(quantities or ("K", "K_ab", *theory.default_quantities[1:]))
     recursion = positions.to_follow(theory.block, theory.first, theory.batch, wanted)
     parameters = {k: v for k, v in parameters.items() if k not in of_widths(theory.block)}
-    refuse_unknown(parameters, recursion)
+    refuse_unknown(parameters, recursion, also=tuple(symbols_in(theory.block)))
+    known = {p.name for p in recursion.parameters}  # a norm may hide a deviation
+    parameters = {k: v for k, v in parameters.items() if k in known}
     numbers = inside_averages(recursion, parameters) | positions.inside(recursion, parameters)
     given = {k: double(k, v) for k, v in places.items()}
     if given["correlation"] is None:

@@ -8,18 +8,21 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.arguments import names as names_of
-from meanfield.base.arguments import one_point, refuse_not_real, scalar, shown, whole
+from meanfield.base.arguments import choice, one_point, refuse_not_real, scalar, shown, whole
 from meanfield.base.limits import require_memory
 from meanfield.base.results import MeanFieldError
 from meanfield.base.words import no_parameter, unknown
 from meanfield.functions.activations import activation
+from meanfield.networks.attention import Attention
 from meanfield.networks.folds import activations_of, dense_of, parts, symbols_in
 from meanfield.networks.records import Block, Dense, Param
+from meanfield.numeric.tokens.attention import workspace
 from meanfield.numeric.tokens.sampling import Sampled, Setting, draw_all
 from meanfield.theory.verbs.maps import Maps
 from meanfield.theory.verbs.values import decided, deviations, double, numbered
 
 QUANTITIES = ("K", "K_ab", "J", "chi")
+READ = ("mean", "last")
 MOST_TOKENS = 4096
 DEEPEST = 10**5
 
@@ -39,6 +42,7 @@ def run_sample(
     layerwise: object = False,
     quantities: object = None,
     threads: object = None,
+    read: object = "mean",
     **parameters: object,
 ) -> Sampled:
     """`Theory.sample`."""
@@ -50,14 +54,14 @@ def run_sample(
     values = {name: double(name, value) for name, value in values.items()}
     if tokens is None:
         raise MeanFieldError(
-            "The sampled theory draws the matrices of Dense(axis='tokens'), whose size is the number of tokens; give "
-            "tokens=, for example tokens=64."
+            "The sampled theory draws the matrices of Dense(axis='tokens') and of attention, whose size is the number of "
+            "tokens; give tokens=, for example tokens=64."
         )
     T = whole(tokens, "tokens", 1, MOST_TOKENS)
     if T == 1:
         raise MeanFieldError(
-            "tokens=1 was given, where a Dense on tokens only multiplies by one random number; take tokens=2 or more, "
-            "or propagate for a network without tokens."
+            "tokens=1 was given, where a Dense on tokens only multiplies by one random number, and attention by 1; take "
+            "tokens=2 or more, or propagate for a network without tokens."
         )
     layers = whole(depth, "depth", 1, DEEPEST)
     count = whole(draws, "draws", 2, 1 << 24)
@@ -68,13 +72,15 @@ def run_sample(
     gram = _gram(T, double("input_norm", input_norm), double("correlation", correlation))
     mixes = any(part.mixes == "tokens" for part in parts(block))
     widest = T * max([1.0, *_factors(block, numbers)])
+    heads = max((workspace(part, widest) for part in parts(block) if isinstance(part, Attention)), default=0.0)
     require_memory(
-        8.0 * 16 * widest**2 * (workers or 4),
+        (8.0 * 16 * widest**2 + heads) * (workers or 4),
         f"{T} tokens ({widest:g} inside the block)",
         "take fewer tokens or threads=1",
     )
     tangents = bool({"J", "chi"} & set(wanted))
-    found = draw_all(Setting(block, first, gram, layers, numbers, tangents, start), count, mixes, workers)
+    where = choice(read, "read", READ)
+    found = draw_all(Setting(block, first, gram, layers, numbers, tangents, start, where), count, mixes, workers)
     keys = {"log_J" if name == "J" else name for name in wanted}
     return found.only(tuple(name for name in found.samples if name in keys))
 

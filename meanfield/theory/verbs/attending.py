@@ -1,0 +1,161 @@
+"""What happens to the tokens of a network with attention at large depth: whether they come together, and how fast.
+
+At rank collapse, where every two tokens are alike, K, J and what is left of their differences obey maps of K alone
+(`symbolic/blocks/collapse`). Tokens come together where distance/K falls to 0, whatever the attention does: it takes of
+a small difference its third power. Elsewhere they end at a correlation c* < 1, a zero of the map of c, which is
+searched for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy as sp
+
+from meanfield.base.arguments import choice
+from meanfield.base.results import MeanFieldError, Solution, Status, Term
+from meanfield.base.symbols import l
+from meanfield.symbolic.asymptotics import depth as _depth
+from meanfield.symbolic.asymptotics.cells import At
+from meanfield.symbolic.asymptotics.comparing import direction
+from meanfield.symbolic.asymptotics.growth import Growth, grown
+from meanfield.symbolic.blocks.collapse import collapsed, of_distance
+from meanfield.symbolic.blocks.first import begun
+from meanfield.symbolic.criticality.phases import Phase, phase_at
+from meanfield.symbolic.recursion import Recursion
+from meanfield.theory.verbs import positions
+from meanfield.theory.verbs.maps import Maps
+
+if TYPE_CHECKING:
+    from meanfield.numeric.correlations import Correlations
+
+QUANTITIES = ("K", "J", "distance", "c")
+NAMES = {-1: "ordered", 0: "critical", 1: "chaotic"}
+SEARCHED = 512  # correlations between which a change of sign is looked for
+_NORMS = (1.0, 7.0)  # two variances at which the zeros of the map of c must agree
+_CUBED = (
+    "without a skip an Attention takes 1 - c to a multiple of its third power, so that its logarithm grows as 3^l, "
+    "which is no term of a law; follow the distance with propagate"
+)
+
+
+def alike(theory: Maps) -> tuple[Recursion, Recursion]:
+    """The recursions of (K, J) and of (K, growth of the distance) of tokens that are alike."""
+    return begun(collapsed(theory.block), theory.first), begun(of_distance(theory.block), theory.first)
+
+
+def _closeness(theory: Maps, values: Mapping[str, sp.Expr]) -> tuple[Growth, Growth, _depth.DepthLaw]:
+    """The laws of the distance and of K as growths, and that of K."""
+    _, apart = alike(theory)
+    given = positions.kept(dict(values), apart)
+    if apart["J"] == 0:
+        raise MeanFieldError(f"The law of c is not available: {_CUBED}.")
+    of_K = _depth.depth_law(apart, "K", given)
+    return grown(_depth.depth_law(apart, "J", given)), grown(of_K), of_K
+
+
+def law(theory: Maps, quantity: str, values: Mapping[str, sp.Expr]) -> _depth.DepthLaw:
+    """The law of K, J, the distance or c of tokens that come together.
+
+    Raises: MeanFieldError where they do not.
+    """
+    choice(quantity, "quantity", QUANTITIES)
+    if quantity in ("K", "J") and alike(theory)[1]["J"] == 0:
+        return _of_alike(theory, quantity, values)
+    apart, own, of_K = _closeness(theory, values)
+    gap = apart / own
+    if direction(gap, At({})) >= 0:
+        raise MeanFieldError(
+            f"The law of {quantity} is not available: the tokens do not come together here (1 - c of two that nearly "
+            f"have goes as {gap.of_unknown_size.text()}); ask correlations for where they end, or propagate."
+        )
+    if quantity in ("K", "J"):
+        return _of_alike(theory, quantity, values)
+    held = (apart if quantity == "distance" else gap).of_unknown_size.law.terms
+    terms = held if quantity == "distance" else (Term(sp.S.One), *(replace(t, coefficient=-t.coefficient) for t in held))
+    regime = f"the tokens come together; {of_K.regime}"
+    return _depth.DepthLaw(l, sp.oo, terms, "smaller", quantity=quantity, regime=regime, status=of_K.status)
+
+
+def _of_alike(theory: Maps, quantity: str, values: Mapping[str, sp.Expr]) -> _depth.DepthLaw:
+    one, _ = alike(theory)
+    found = _depth.depth_law(one, quantity, positions.kept(dict(values), one))
+    return replace(found, regime=f"{found.regime}; of tokens that have come together")
+
+
+def phase(theory: Maps, values: Mapping[str, sp.Expr], norm: sp.Expr) -> Phase:
+    """Whether tokens come together ("ordered") or not ("chaotic"); chi_J is the growth of their distance at K*."""
+    _, apart = alike(theory)
+    given = positions.kept(dict(values), apart)
+    found = phase_at(apart, given, norm)
+    if apart["J"] == 0:
+        zero = Solution(sp.S.Zero, Status.EXACT)
+        return replace(found, name="ordered", chi_J=zero, tokens="1 - c is cubed in a layer")
+    distance, own, _ = _closeness(theory, values)
+    gap = distance / own
+    try:
+        name = NAMES[direction(gap, At({}))]
+    except MeanFieldError:
+        name = "undecided"
+    return replace(found, name=name, tokens=f"1 - c of two tokens ~ {gap.of_unknown_size.text()}")
+
+
+def correlations(theory: Maps, values: Mapping[str, sp.Expr], norm: sp.Expr) -> Correlations:
+    """Where correlations of two tokens end: c = 1 and what is found below it between 512 places, 0 ≤ c < 1."""
+    from meanfield.numeric.correlations import CorrelationPoint, Correlations
+
+    here = phase(theory, values, norm)
+    found = [_zeros(theory, values, K) for K in _NORMS]
+    if len(found[0]) != len(found[1]) or not np.allclose(found[0], found[1], rtol=0, atol=1e-8):
+        raise MeanFieldError(
+            "Correlations are not available: the map of c depends on K, which does not settle apart from it; follow "
+            "both with propagate."
+        )
+    stable = "stable" if here.name == "ordered" else "marginal" if here.name == "critical" else "unstable"
+    slope = float(here.chi_J.value) if here.fixed_point is not None else 1.0
+    points = [CorrelationPoint(1.0, slope, stable)]
+    for gap in sorted(found[0].tolist()):
+        stable = "unstable" if stable != "unstable" else "stable"
+        slope = 1.0 if here.fixed_point is None else _slope(theory, values, gap)
+        points.append(CorrelationPoint(1 - gap, slope, stable, 1e-10, gap))
+    K = np.nan if here.fixed_point is None else float(here.fixed_point.K.value)
+    text = f"zeros of the map of c between {SEARCHED} places, 0 ≤ c < 1; {here.tokens}"
+    return Correlations(K, tuple(points), Status.MEASURED, text)
+
+
+def _change(theory: Maps, values: Mapping[str, Any], K: float, gap: np.ndarray) -> np.ndarray:
+    """The next 1 - c over this one, less 1."""
+    from meanfield.numeric.solvers import propagate
+
+    recursion = positions.to_follow(theory.block, theory.first, theory.batch, ("K", "K_ab", "distance"))
+    inside = positions.inside(recursion, values)
+    numbers = {k: float(v) for k, v in values.items() if k not in inside}
+    own = {n: numbers.pop(n, 1.0) for n in ("sigma_w", "sigma_b")}
+    start = {"K": K * np.ones_like(gap), "K_ab": K * (1 - gap), "distance": 2 * K * gap}
+    held = propagate(recursion.replaced(inside), **own, depth=2, start=start, parameters=numbers, correlation=0.0)
+    return held.distance[..., -1] / (2 * held.K[..., -1] * gap) - 1
+
+
+def _zeros(theory: Maps, values: Mapping[str, Any], K: float) -> np.ndarray:
+    """1 - c of the zeros, by change of sign and SciPy's root finder."""
+    from scipy.optimize import brentq
+
+    grid = np.concatenate([np.geomspace(1e-9, 0.1, SEARCHED // 2, endpoint=False), np.linspace(0.1, 1, SEARCHED // 2)])
+    change = _change(theory, values, K, grid)
+
+    def at(gap: float) -> float:
+        return float(_change(theory, values, K, np.array([gap]))[0])
+
+    where = np.flatnonzero(np.sign(change[:-1]) * np.sign(change[1:]) < 0)
+    return np.array([brentq(at, grid[i], grid[i + 1], xtol=1e-13, rtol=1e-13) for i in where])
+
+
+def _slope(theory: Maps, values: Mapping[str, Any], gap: float) -> float:
+    """C′(c*) by central differences of fourth order."""
+    step = 1e-3 * min(gap, 1 - gap) if gap < 1 else 1e-3
+    places = gap + step * np.array([-2.0, -1.0, 1.0, 2.0])
+    nexts = (1 + _change(theory, values, 1.0, places)) * places
+    return float(nexts @ np.array([1.0, -8.0, 8.0, -1.0]) / (12 * step))
