@@ -68,7 +68,7 @@ symbolic.finite_width.first_layer symbolic.finite_width.index_maps
 symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.pooling
 symbolic.blocks.gates symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.numbered symbolic.blocks.gradients
 symbolic.blocks.batch symbolic.blocks.attention symbolic.blocks.exchangeable
-symbolic.blocks.shares symbolic.blocks.collapse
+symbolic.blocks.shares symbolic.blocks.collapse symbolic.blocks.across
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
 symbolic.fixed_points.half_line symbolic.fixed_points.touching symbolic.fixed_points.maps symbolic.fixed_points.products
 symbolic.fixed_points.points
@@ -97,6 +97,7 @@ symbolic.correlator_laws.critical_shift
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
 numeric.quadrature.tables numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
 numeric.quadrature.weak numeric.quadrature.averages numeric.quadrature.sphere numeric.quadrature.small
+numeric.quadrature.softmax_grids numeric.quadrature.softmax
 numeric.lowering.storage
 numeric.lowering.cache numeric.lowering.elementary numeric.lowering.helpers
 numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes

@@ -90,7 +90,7 @@ def one_row(T: int, V: float, L: float = FULL) -> tuple[float, float, float, flo
     """
     h = step(T, V, L)
     u = np.arange(lowest(T, V, L), highest(T, V, L) + h, h)
-    lost, p, r = marginal(T, u, V, L)
+    lost, p, r = marginal(T, u, V, L, h)
     curved, left = r - p, np.maximum(1.0 - lost, 0.0)
     third = powered(lost, T - 3) if T > 2 else np.zeros_like(u)
     second = third * left if T > 2 else np.ones_like(u)
@@ -98,7 +98,7 @@ def one_row(T: int, V: float, L: float = FULL) -> tuple[float, float, float, flo
     pairs = T * (T - 1) * h
     slope = pairs / 6.0 * float((r * (2.0 * r * second + (T - 2) * p * p * third)).sum())
     growth = pairs * float((curved**2 * second).sum() - (T - 2) * (T - 3) / 6.0 * (p**4 * fourth).sum())
-    entropy = pairs * float((surprise(T, u, V, L) * p * second).sum())
+    entropy = pairs * float((surprise(T, u, V, L, h) * p * second).sum())
     return T * h * float((r * second * left).sum()), pairs * float((p * p * second).sum()), slope, growth, entropy
 
 

@@ -81,28 +81,33 @@ def highest(T: int, V: float, L: float) -> float:
     return _bisected(little, 0.0 if far == 1.0 else far / 1.5, far)
 
 
-def marginal(T: int, u: np.ndarray, V: float, L: float) -> Marginal:
-    """(1 - M, -M', M'' - M') at u: ⟨1 - e^{-X}⟩, ⟨X e^{-X}⟩, ⟨X² e^{-X}⟩ of X = e^{u+y}, y of variance V."""
+def marginal(T: int, u: np.ndarray, V: float, L: float, spacing: float = 0.0) -> Marginal:
+    """(1 - M, -M', M'' - M') at u: ⟨1 - e^{-X}⟩, ⟨X e^{-X}⟩, ⟨X² e^{-X}⟩ of X = e^{u+y}, y of variance V; spacing: of
+    a lattice u."""
     if V <= 1.0:
-        g, w = normal(V, L + 2.0 * math.log(T))
-        X = np.exp(np.minimum(u[:, None] + math.sqrt(V) * g, _LARGEST))
+        s, w = around(u, V, L + 2.0 * math.log(T), spacing)
+        X = np.exp(np.minimum(s, _LARGEST))
         first = X * np.exp(-X)
-        return -np.expm1(-X) @ w, first @ w, (X * first) @ w
-    s, x, density = _localized(T, u, V, L)
+        parts = -np.expm1(-X), first, X * first
+        if s.ndim == 1:
+            k = round((s.size - w.size) / (u.size - 1))
+            return tuple(_VIEW(x, w.size)[::k] @ w for x in parts)  # type: ignore[return-value]
+        return tuple(x @ w for x in parts)  # type: ignore[return-value]
+    s, below, density = _localized(T, u, V, L, spacing)
     first = np.exp(s - np.exp(s))
-    weights = (s[1] - s[0]) * np.stack([first, np.exp(s) * first], axis=1)
+    weights = np.stack([first, np.exp(s) * first], axis=1)
     weights /= weights.sum(axis=0)
     p = density @ weights
-    return ndtr(x) @ weights[:, 0], p[:, 0], p[:, 1]
+    return below @ weights[:, 0], p[:, 0], p[:, 1]
 
 
-def surprise(T: int, u: np.ndarray, V: float, L: float) -> np.ndarray:
+def surprise(T: int, u: np.ndarray, V: float, L: float, spacing: float = 0.0) -> np.ndarray:
     """⟨e^{-X}(log X + γ) + E₁(X)⟩ at u: what -A log A is an integral of. A positive function of X."""
     if V <= 1.0:
-        g, w = normal(V, L + 2.0 * math.log(T))
-        return _surprise(np.minimum(u[:, None] + math.sqrt(V) * g, _LARGEST)) @ w
-    s, _, density = _localized(T, u, V, L)
-    return density @ ((s[1] - s[0]) * _surprise(s))
+        s, w = around(u, V, L + 2.0 * math.log(T), 0.0)
+        return _surprise(np.minimum(s, _LARGEST)) @ w
+    s, _, density = _localized(T, u, V, L, spacing)
+    return density @ (abs(s[1] - s[0]) * _surprise(s))
 
 
 def _surprise(s: np.ndarray) -> np.ndarray:
@@ -116,27 +121,55 @@ def _surprise(s: np.ndarray) -> np.ndarray:
     return np.where(X < 1.0, near, np.exp(-X) * (s + _EULER) + exp1(np.maximum(X, 1.0)))
 
 
-def normal(V: float, L: float) -> tuple[np.ndarray, np.ndarray]:
-    """Places and weights of a trapezoidal rule over a standard normal g, for functions of X = e^{u+√V g}."""
+def around(u: np.ndarray, V: float, far: float, spacing: float) -> tuple[np.ndarray, np.ndarray]:
+    """(u + y at the places of a trapezoidal rule over y of variance V ≤ 1, its weights): a line, whose stretches are the
+    places of each u, where u is a lattice; else a matrix."""
     if V == 0.0:
-        return np.zeros(1), np.ones(1)
-    h = min(_normal_step(L), _SAFETY * math.pi**2 / (L * math.sqrt(V)))
-    count = math.ceil(math.sqrt(2.0 * L) / h)
-    return _weighted(h, count)
+        return u[:, None], np.ones(1)
+    deviation = math.sqrt(V)
+    h = min(_normal_step(far), _SAFETY * math.pi**2 / (far * deviation))
+    k, count, w = shared(deviation, h, far, spacing)
+    if k and k < w.size:
+        return u[0] + spacing / k * np.arange(-count, (u.size - 1) * k + count + 1), w
+    g = np.arange(-count, count + 1) * (spacing / (k * deviation) if k else h)
+    return u[:, None] + deviation * g, w
 
 
-def _weighted(h: float, count: int) -> tuple[np.ndarray, np.ndarray]:
-    g = h * np.arange(-count, count + 1)
-    w = np.exp(-0.5 * g * g)
-    return g, w / w.sum()
+def shared(deviation: float, h: float, far: float, spacing: float = 0.0) -> tuple[int, int, np.ndarray]:
+    """(k, n, weights of -n … n): a trapezoidal rule over a standard normal, of step h, or a smaller one with which k
+    steps, times the deviation, are the spacing of a lattice."""
+    k = math.ceil(spacing / (deviation * h)) if spacing else 0
+    h = spacing / (k * deviation) if k else h
+    n = math.ceil(math.sqrt(2.0 * far) / h)
+    w = np.exp(-0.5 * (h * np.arange(-n, n + 1)) ** 2)
+    return k, n, w / w.sum()
 
 
-def _localized(T: int, u: np.ndarray, V: float, L: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(s, x, density): places s = log X where X e^{-X} is not nothing, (u - s)/√V, and the density of y at s - u."""
-    h = _SAFETY * math.pi**2 / (L + 2.0 * math.log(T))
-    s = np.arange(-(L + 2.0 * math.log(T)), math.log(L) + 1.5, h)
-    x = (u[:, None] - s) / math.sqrt(V)
-    return s, x, np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi * V)
+def _localized(T: int, u: np.ndarray, V: float, L: float, spacing: float) -> tuple[np.ndarray, ...]:
+    """(s, P(y < u - s), the density of y at u - s): places s = log X where X e^{-X} is not nothing, falling."""
+    far = L + 2.0 * math.log(T)
+    h = _SAFETY * math.pi**2 / far
+    if spacing:
+        h = spacing / math.ceil(spacing / h)
+    s = np.arange(math.log(L) + 1.5, -far, -h)
+    below, density = convolution(u, s, V, spacing, h)
+    return s, below, density
+
+
+def convolution(u: np.ndarray, s: np.ndarray, V: float, spacing: float, h: float) -> tuple[np.ndarray, np.ndarray]:
+    """(P(y < u - s), the density of y at u - s), y of variance V, as matrices of u and falling s of step h.
+
+    Where u is a lattice whose spacing is a multiple of h, they are looked up on one line of differences.
+    """
+    k = round(spacing / h)
+    if k and k * u.size < u.size * s.size:
+        line = (u[0] - s[0] + h * np.arange((u.size - 1) * k + s.size)) / math.sqrt(V)
+    else:
+        line = (u[:, None] - s) / math.sqrt(V)
+    parts = ndtr(line), np.exp(-0.5 * line * line) / math.sqrt(2.0 * math.pi * V)
+    if line.ndim == 1:
+        return _VIEW(parts[0], s.size)[::k], _VIEW(parts[1], s.size)[::k]
+    return parts
 
 
 def powered(lost: np.ndarray, n: int) -> np.ndarray:
@@ -149,18 +182,13 @@ def powered(lost: np.ndarray, n: int) -> np.ndarray:
 
 def square(T: int, V: float, C: float, L: float, more: bool) -> tuple[float, float, float, float]:
     """(Φ, 1 - Φ, ∂_C Φ, ∂_V Φ) on a grid of (u, v); the last is NaN unless `more`."""
-    c, d = math.sqrt(abs(C)), step(T, V - abs(C), L)
+    c, d, far = math.sqrt(abs(C)), step(T, V - abs(C), L), L + 2.0 * math.log(T)
     low = lowest(T, V, L)
     n = math.ceil((highest(T, V, L) - low) / d) + 1
-    finer, count, w = 1, 0, np.ones(1)
-    if c > 0.0:
-        finer = max(1, math.ceil(d / (c * _normal_step(L))))
-        h = d / (finer * c)
-        count = math.ceil(math.sqrt(2.0 * L) / h)
-        w = _weighted(h, count)[1]
+    finer, count, w = shared(c, _normal_step(far), far, d) if c > 0.0 else (1, 0, np.ones(1))
     if finer <= 2 * count + 1:  # every place is one of a lattice, and most of them are met often
         places = low + d / finer * np.arange(-count, (n - 1) * finer + count + 1)
-        q, p, r = (_VIEW(x, 2 * count + 1)[::finer] for x in marginal(T, places, V - abs(C), L))
+        q, p, r = (_VIEW(x, 2 * count + 1)[::finer] for x in marginal(T, places, V - abs(C), L, d / finer))
     else:
         places = low + d * np.arange(n)[:, None] + d / finer * np.arange(-count, count + 1)
         q, p, r = (x.reshape(places.shape) for x in marginal(T, places.ravel(), V - abs(C), L))
@@ -179,20 +207,20 @@ def square(T: int, V: float, C: float, L: float, more: bool) -> tuple[float, flo
 
 def along(T: int, V: float, D: float, L: float, more: bool) -> tuple[float, float, float, float]:
     """The same of C = V - D ≥ max(1, D), on a grid of (u + v)/2 and of d = u - v ≥ 0."""
-    c, h = math.sqrt(V - D), step(T, D, L)
-    wide = step(T, V, L)
+    h = step(T, D, L)
+    wide = h * max(1, math.floor(step(T, V, L) / h))
     a = np.arange(lowest(T, V, L), highest(T, V, L) + wide, wide)
     n = math.ceil(-lowest(T, 2.0 * D, L) / (2.0 * h)) + 1
     low = lowest(T, D, L) - n * h
     rows = math.ceil((highest(2, D, L) - low) / h) + 1
-    found = marginal(T, low + h * np.arange(-n, rows + n), D, L)
+    found = marginal(T, low + h * np.arange(-n, rows + n), D, L, h)
     (q, p, r), (q_less, p_less, r_less) = (
         [_VIEW(x[n:], n)[:rows] for x in found], [_VIEW(x, n + 1)[:rows, :0:-1] for x in found]
     )  # fmt: skip
     by_u, by_v = p * (1.0 - q_less), p_less * (1.0 - q)
-    x = (a[:, None] - (low + h * np.arange(rows))) / c
-    density = np.exp(-0.5 * x * x) * (h / (c * math.sqrt(2.0 * math.pi)))
-    lost, slopes = (h * ndtr(x)) @ (by_u + by_v), (density @ by_u, density @ by_v)
+    places = low + h * np.arange(rows - 1, -1, -1)
+    below, density = (h * np.ascontiguousarray(x[:, ::-1]) for x in convolution(a, places, V - D, wide, h))
+    lost, slopes = below @ (by_u + by_v), (density @ by_u, density @ by_v)
     second = None
     if more:
         curved = (r - p) * (1.0 - q_less) + (r_less - p_less) * (1.0 - q)
