@@ -45,10 +45,10 @@ def check_cuda(plan: Plan) -> None:
     if "J" in plan.measured.quantities and plan.measured.probes is None:
         raise refusal("the exact Jacobian is not available: J is measured with probes there", "give probes=..., or ")
     mixing = [one for one in ensemble.operations if one.mixes_tokens]
-    joins = [type(one).__name__ for one in mixing if isinstance(one, Join)]
+    if any(isinstance(one, Join) for one in mixing):
+        raise refusal("attention has no kernel")
     if ensemble.tokens > 1 or mixing:
-        what = f" ({joins[0]})" if joins else ""
-        raise refusal(f"the network has tokens{what}, but only neurons are run there")
+        raise refusal("the network has tokens, but only neurons are run there")
     if ensemble.couples:
         raise refusal("positions act on each other (BatchNorm), but they are run apart there")
     for one in ensemble.operations:
