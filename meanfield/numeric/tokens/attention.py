@@ -18,7 +18,7 @@ import numpy as np
 from meanfield.base.limits import tick
 from meanfield.base.results import MeanFieldError
 from meanfield.networks.attention import Attention
-from meanfield.networks.records import Dense
+from meanfield.networks.records import Block, Dense
 from meanfield.numeric.tokens.channels import Channels, diagonal
 from meanfield.numeric.tokens.fields import Signal
 from meanfield.numeric.tokens.walk import Walk, sampled_rule
@@ -231,11 +231,13 @@ def _refuse(block: Attention, sides: list[Side], square: np.ndarray, layer: int)
         )
 
 
-def workspace(block: Attention, tokens: float) -> float:
-    """Bytes that one draw takes for its heads."""
+def workspace(block: Block, tokens: float) -> float:
+    """Bytes that one draw takes for the heads of a record: 0 for one that is no Attention."""
+    if not isinstance(block, Attention):
+        return 0.0
     together = max(1.0, min(block.heads, BATCH / tokens**2))
     shared = block.heads // block.key_heads
     drawn = 0.0 if block.key_dim is None else 3 * max(together, 1 + shared) * tokens * block.key_dim
     drawn += 0.0 if block.value_dim is None else 2 * together * tokens * block.value_dim
-    turned = 0.0 if not (block.rotary or block.qk_norm) else Channels.numbers(tokens)
+    turned = Channels.numbers(tokens) if block.rotary or block.qk_norm else 0.0
     return 8.0 * (MATRICES * together * tokens**2 + drawn + turned)

@@ -95,7 +95,9 @@ class Channels:
 
 
 def diagonal(W: np.ndarray) -> np.ndarray | None:
-    """The diagonal of a matrix that has nothing beside it."""
+    """The diagonal of a square matrix that has nothing beside it."""
+    if W.shape[0] != W.shape[1]:
+        return None
     line = np.diag(W)
     return line if np.count_nonzero(W) == np.count_nonzero(line) else None
 

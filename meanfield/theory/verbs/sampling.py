@@ -13,8 +13,7 @@ from meanfield.base.limits import require_memory
 from meanfield.base.results import MeanFieldError
 from meanfield.base.words import no_parameter, unknown
 from meanfield.functions.activations import activation
-from meanfield.networks.attention import Attention
-from meanfield.networks.folds import activations_of, dense_of, parts, symbols_in
+from meanfield.networks.folds import activations_of, dense_of, fold, mixing, symbols_in
 from meanfield.networks.records import Block, Dense, Param
 from meanfield.numeric.tokens.attention import workspace
 from meanfield.numeric.tokens.sampling import Sampled, Setting, draw_all
@@ -70,9 +69,9 @@ def run_sample(
     wanted = _quantities(quantities, block)
     numbers = _numbers(block, first, values, layers)
     gram = _gram(T, double("input_norm", input_norm), double("correlation", correlation))
-    mixes = any(part.mixes == "tokens" for part in parts(block))
+    mixes = "tokens" in mixing(block)
     widest = T * max([1.0, *_factors(block, numbers)])
-    heads = max((workspace(part, widest) for part in parts(block) if isinstance(part, Attention)), default=0.0)
+    heads = fold(block, lambda one, inside: max(workspace(one, widest), *inside) if inside else workspace(one, widest))
     require_memory(
         (8.0 * 16 * widest**2 + heads) * (workers or 4),
         f"{T} tokens ({widest:g} inside the block)",
