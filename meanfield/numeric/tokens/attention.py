@@ -2,10 +2,11 @@
 
 x has the second moments G, (T, T). In a head, q and k are d channels each that are independent and Gaussian over the
 tokens, with G_q = σ_w² G + σ_b² (σ's of the query) and G_k likewise: the scores S = Q Kᵀ/√d are drawn as such at finite
-d, and at infinite d as a Gaussian of covariance (G_q)_tt′ (G_k)_ss′. The channels of v are fresh, so that A = softmax S
-leaves the mean of A G_v Aᵀ over the heads, independent of all that a skip holds. A tangent of Gram matrix Γ moves v and,
-through q and k, the scores: A σ_v²Γ Aᵀ + ⟨δA G_v δAᵀ⟩. δS is linear in the tangent, its covariance given the head is
-known (`channels`), and the average over it is taken in closed form.
+d, and at infinite d as a Gaussian of covariance (G_q)_tt′ (G_k)_ss′. The weights of v are fresh, so that A = softmax S
+leaves the mean of A G_v Aᵀ over the heads, independent of all that a skip holds. A tangent of Gram matrix Γ moves v,
+and through q and k the scores: A σ_v²Γ Aᵀ + ⟨δA G_v δAᵀ⟩. δS is linear in the tangent, and its covariance given the
+head is (σ_q²Γ)_tt′ (K Kᵀ)_ss′/d + (Q Qᵀ)_tt′ (σ_k²Γ)_ss′/d, so that the average over it is taken in closed form
+(`channels` where heads are turned by position or divided by their size).
 """
 
 from __future__ import annotations

@@ -91,7 +91,8 @@ class Channels:
                 inner *= mean[:, None, :]
                 half = _gram(_left(there, 0.5 * gram * values) - inner, there)
                 sum_ += half + half.T
-        return [self.size**2 * (self.by_query * gram * queries + self.by_key * one) for gram, one in zip(tangents, keys)]
+        queries *= self.by_query
+        return [self.size**2 * (gram * queries + self.by_key * one) for gram, one in zip(tangents, keys)]
 
 
 def diagonal(W: np.ndarray) -> np.ndarray | None:

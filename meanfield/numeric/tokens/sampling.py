@@ -61,7 +61,8 @@ class Sampled(Numbers):
 
     def data(self) -> dict[str, Any]:
         """Tokens, draws, seed, and mean and standard error of every quantity by layer, as plain values."""
-        own = {n: plain(getattr(self, n)) for n in ("level", "tokens", "draws", "seed", "exact", "error", "mixes", "read")}
+        names = ("level", "tokens", "draws", "seed", "exact", "error", "mixes", "read")
+        own = {name: plain(getattr(self, name)) for name in names}
         found = self.arrays()
         return {**own, "values": {name: plain(values) for name, (_, values) in found.columns.items()}}
 
@@ -227,7 +228,7 @@ def _closed(walk: Walk, x: Signal, tokens: int) -> Signal:
 
 
 def _generators(seed: int, draw: int, layer: int) -> Iterator[np.random.Generator]:
-    """A stream for every Dense on tokens of a layer, and one or two for an Attention, the same whatever stands beside it."""
+    """A stream for every Dense on tokens of a layer, and one or two for an Attention, whatever stands beside it."""
     ordinal = 0
     while True:
         yield np.random.Generator(np.random.Philox(np.random.SeedSequence((seed, draw, layer, ordinal))))

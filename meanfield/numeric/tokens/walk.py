@@ -127,8 +127,8 @@ def _nonlinearity(walk: Walk, block: Nonlinearity, x: Signal) -> Signal:
         x = gaussian(walk, x)
     if len(x) > 1 or (x[0].f.is_line and not is_gaussian(x)):
         raise MeanFieldError(
-            f"{phi} is applied to a sum that is not Gaussian (a skip around an activation), or to a product (a Gate) or "
-            "a mixture (an Attention); put a Dense in between."
+            f"{phi} is applied to a sum that is not Gaussian (a skip around an activation), to a product (a Gate), or "
+            "to a mixture (an Attention); put a Dense in between."
         )
     (term,) = x
     return (Term(term.base, Applied(_functions(phi), term.f, phi.expression.has(sp.sin, sp.cos))),)

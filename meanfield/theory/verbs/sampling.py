@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.arguments import names as names_of
 from meanfield.base.arguments import choice, one_point, refuse_not_real, scalar, shown, whole
+from meanfield.base.arguments import names as names_of
 from meanfield.base.limits import require_memory
 from meanfield.base.results import MeanFieldError
 from meanfield.base.words import no_parameter, unknown
@@ -53,14 +53,14 @@ def run_sample(
     values = {name: double(name, value) for name, value in values.items()}
     if tokens is None:
         raise MeanFieldError(
-            "The sampled theory draws the matrices of Dense(axis='tokens') and of attention, whose size is the number of "
-            "tokens; give tokens=, for example tokens=64."
+            "The sampled theory draws the matrices of Dense(axis='tokens') and of attention, whose size is the number "
+            "of tokens; give tokens=, for example tokens=64."
         )
     T = whole(tokens, "tokens", 1, MOST_TOKENS)
     if T == 1:
         raise MeanFieldError(
-            "tokens=1 was given, where a Dense on tokens only multiplies by one random number, and attention by 1; take "
-            "tokens=2 or more, or propagate for a network without tokens."
+            "tokens=1 was given, where a Dense on tokens only multiplies by one random number and attention by 1; "
+            "take tokens=2 or more, or propagate for a network without tokens."
         )
     layers = whole(depth, "depth", 1, DEEPEST)
     count = whole(draws, "draws", 2, 1 << 24)
