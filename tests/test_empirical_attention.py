@@ -337,6 +337,15 @@ def test_measured_jacobians_and_gradients_of_one_network():
     assert_refuted(samples["J_ab"][1, -1], square.sum() / 6)
     assert samples["J_ab"][1, 0] == 0.0
     assert samples["chi"].shape == (2, 2)
+    last = run_ensemble(BLOCK, **settings | {"quantities": ("J", "chi")}, seed=4, read="last")
+    assert_close(math.exp(last.samples["log_J"][1, -1]), square[2, 2], 1e-6)
+    assert_refuted(math.exp(last.samples["log_J"][1, -1]), square[0, 0])
+    assert_close(last.samples["K"][1, -1], (z[2][2] ** 2).mean())
+    assert "K_ab" not in last.samples and "the last token of every input is read" in repr(last)
+    two = run_ensemble(BLOCK, **settings | {"quantities": ("K_ab",), "batch": 2}, seed=4, read="last")
+    z = network.layers(Inputs(batch=2).draw(network.ensemble, 4, 1))[2]
+    assert_close(two.samples["K_ab"][1, -1], (z[2] * z[5]).mean())
+    assert_refuted(two.samples["K_ab"][1, -1], (z[2] * z[4]).mean())
 
 
 def _tokens_of(index, tokens, seed):
@@ -395,6 +404,9 @@ def test_random_tangents_have_the_tangent_kernel():
             assert_z(products, 1.15 * theta[a, b])
     settings = {"networks": 2, "tokens": 3, "seed": 4, "probes": 1000, "quantities": ("Theta", "Theta_ab", "G_w")}
     measured = run_ensemble(BLOCK, **SMALL, **settings).samples
+    last = run_ensemble(BLOCK, **SMALL, **settings | {"quantities": ("Theta", "G_w")}, read="last").samples
+    assert last["Theta"][1, -1] == pytest.approx(theta[2, 2], rel=0.1)
+    assert last["Theta"][1, -1] != pytest.approx(np.trace(theta) / 3, rel=0.1), "control: all tokens"
     assert measured["Theta"][1, -1] == pytest.approx(np.trace(theta) / 3, rel=0.1)
     assert measured["Theta_ab"][1, -1] == pytest.approx((theta.sum() - np.trace(theta)) / 6, rel=0.15)
     gradients = [network.gradients(x, unit.reshape(3, N)) for unit in np.eye(3 * N)]
@@ -404,6 +416,9 @@ def test_random_tangents_have_the_tangent_kernel():
             square = sum((one[name] ** 2).sum() for one in gradients) / (3 * N * _scale(network, name) ** 2)
             assert found == pytest.approx(square, rel=0.1)
             assert found != pytest.approx(1.3 * square, rel=0.1), "control"
+        for name, found in zip(names, last["G_w"][1, layer - 1], strict=True):
+            square = sum((one[name] ** 2).sum() for one in gradients[2 * N :]) / (N * _scale(network, name) ** 2)
+            assert found == pytest.approx(square, rel=0.15)
 
 
 def assert_z(samples, wanted, most=4.0):
@@ -553,6 +568,12 @@ def test_what_is_refused():
         run_ensemble(held, **settings, device="cuda")
     with pytest.raises(MeanFieldError, match="up to 8 inputs without tokens"):
         run_ensemble(held, **settings, quantities=("P",))
+    with pytest.raises(MeanFieldError, match='read="last" is of networks whose positions act on each other'):
+        run_ensemble(Sequential((Nonlinearity("tanh"), Dense())), **settings, read="last")
+    with pytest.raises(MeanFieldError, match="read"):
+        run_ensemble(held, **settings, read="first")
+    with pytest.raises(MeanFieldError, match="J_ab and Theta_ab are of two positions, but one is read"):
+        run_ensemble(held, **settings, quantities=("J_ab",), read="last")
     with pytest.raises(MeanFieldError, match="J_ab and Theta_ab are of two positions"):
         run_ensemble(held, **settings | {"tokens": 1}, quantities=("J_ab",))
     with pytest.raises(MeanFieldError, match="positions act on each other is measured with random vectors"):

@@ -17,7 +17,7 @@ from meanfield.symbolic.steps import Step
 NETWORK = dict(
     operations=(), depth=3, width=8, widths=(8, 8, 8), tokens=1, couples=False, backward="own", sampler="explicit"
 )
-MEASURED = dict(quantities=("K",), probes=4, classes=2, order=0)
+MEASURED = dict(quantities=("K",), probes=4, classes=2, order=0, read="mean")
 
 
 def planned(positions=1, correlation=None, **changed):
@@ -36,7 +36,10 @@ def planned(positions=1, correlation=None, **changed):
         ({}, {"quantities": ("K", "nonsense")}, "Unknown quantity 'nonsense'; the choices are A, ", ("K",)),
         ({"positions": 2}, {"positions": 3}, "J_ab and Theta_ab are of two inputs", ("J_ab",)),
         ({"positions": 2}, {"positions": 2, "tokens": 2}, "J_ab and Theta_ab are of two inputs", ("Theta_ab",)),
-        ({"positions": 2}, {"positions": 2, "couples": True}, "not under a BatchNorm", ("J_ab",)),
+        ({"positions": 3, "couples": True}, {"couples": True}, "of two positions, but one is read", ("J_ab",)),
+        ({"positions": 2, "tokens": 3, "couples": True, "read": "last"},
+         {"tokens": 3, "couples": True, "read": "last"}, "of two positions, but one is read", ("Theta_ab",)),
+        ({"couples": True, "read": "last"}, {"read": "last"}, "whose positions act on each other", ("K",)),
         ({"backward": "copy"}, {"backward": "copy", "couples": True}, "weights that made them", ("G_z",)),
         ({"positions": 2}, {"positions": 2, "backward": "copy"}, "weights that made them", ("delta2",)),
         ({"depth": 2}, {"depth": 1}, "a network of depth 1 has none", ("chi",)),

@@ -312,8 +312,8 @@ def measure(
         numbers.setdefault("sampler", "lazy")
     with watched(numbers.pop("progress", None), "networks") as bar:
         found = run_ensemble(block, progress=bar, **numbers)
-    note = "; ".join(f"activation: {one}" for one in activations_of(block) if isinstance(one, Tabulated))
-    return replace(found, note=note) if note else found
+    notes = [f"activation: {one}" for one in activations_of(block) if isinstance(one, Tabulated)]
+    return replace(found, note="; ".join([*notes, *filter(None, (found.note,))])) if notes else found
 
 
 @spoken

@@ -291,6 +291,7 @@ def run_ensemble(
     lambda_b: Any = None,
     rates: tuple[Any, Any] | None = None,
     backward: str = "own",
+    read: str = "mean",
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
     first_network: int = 0,
     keep_samples: bool | None = None,
@@ -337,7 +338,9 @@ def run_ensemble(
 
     Inputs: one of |x|²/N_0 = input_norm > 0; two with `correlation` in [−1, 1]; `batch` of independent normal ones;
     or `inputs`, an array (inputs, N_0) or (inputs, tokens, N_0), the same for all networks. J and Theta are those of
-    the first input where inputs do not act on each other, else of all (mean over positions).
+    the first input where inputs do not act on each other, else of all (mean over positions). read: the tokens whose
+    outputs are measured where tokens act on each other, "mean" for all of them, "last" for the last of every input (J:
+    the squares of its derivatives by all tokens).
 
     Scale: networks are numbered from `first_network` and fall into at most 256 fixed blocks, the unit of work. The same
     seed gives the same bits for any number of threads, and in any `executor` (a process pool, dask's or mpi4py's).
@@ -383,7 +386,7 @@ def run_ensemble(
     plan = Plan(
         ensemble,
         Inputs.of(input_norm, correlation, inputs, batch, ensemble),
-        Measurement.of(names_of(quantities, "quantities"), probes, l0, classes, ensemble),
+        Measurement.of(names_of(quantities, "quantities"), probes, l0, classes, ensemble, read),
         integer(seed, "The seed", 0, 1 << 64),
     )
     check_plan(ensemble, plan.inputs, plan.measured)
@@ -432,12 +435,15 @@ def _result(plan: Plan, run: Running, found: list[BlockOfNetworks]) -> EnsembleR
         diverged_at=lost,
         samples={name: np.concatenate([block.rows[name] for block in found]) for name in found[0].rows},
         fan_ins=ensemble.fan_ins(),
+        note="the last token of every input is read" if measured.read == "last" else "",
     )
 
 
 def exact_bytes(plan: Plan) -> float:
     """What an exact Jacobian of one network takes: its rows, once before and once after a product."""
-    return 16.0 * max(plan.ensemble.widths) * max(plan.ensemble.widths[0], plan.ensemble.widths[-1])
+    positions = plan.positions if plan.ensemble.couples else 1
+    widths = plan.ensemble.widths
+    return 16.0 * positions**2 * max(widths) * max(widths[0], widths[-1])
 
 
 def _rates(rates: Any, lambda_w: Any, lambda_b: Any) -> Any:

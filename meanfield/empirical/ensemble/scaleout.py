@@ -94,10 +94,15 @@ def fingerprint(plan: Plan, run: Running) -> str:
         ensemble.sampler,
         sorted(plan.shapes.items()),
         (plan.seed, inputs.norm, inputs.correlation, inputs.batch),
-        (measured.probes, measured.l0, measured.classes, ensemble.rates),
+        (measured.probes, measured.l0, measured.classes, ensemble.rates, *_named(measured.read)),
         (run.first, run.networks, run.keep, run.device),
     )
     return hashlib.sha256(repr(what).encode() + given).hexdigest()
+
+
+def _named(read: str) -> tuple[str, ...]:
+    """Nothing where all positions are read, as checkpoints had it before there was a choice."""
+    return () if read == "mean" else (read,)
 
 
 def _arrays(found: dict[int, Block]) -> dict[str, np.ndarray]:

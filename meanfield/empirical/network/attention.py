@@ -102,9 +102,8 @@ class Attend(Join):
 
     def joined_formula(self, signals: Sequence[Jet], site: Site) -> Jet:
         frame, turn, factor = self._split(signals[0].value, site.inputs)
-        q, k, v = (
-            one.linear(lambda y, each=each: frame.apart(y, each)) for one, each in zip(signals, (frame.each, 1, 1))
-        )
+        v = signals[2].linear(lambda y: frame.apart(y, 1))
+        q, k = signals[0].linear(lambda y: frame.apart(y, frame.each)), signals[1].linear(lambda y: frame.apart(y, 1))
         q, k = (one.linear(lambda y: turned(y, turn)) for one in (q, k))
         if self.normed:
             q, k = (one / np.sqrt((one * one).mean(-1, keepdims=True)) for one in (q, k))

@@ -59,6 +59,11 @@ class Plan:
     def positions(self) -> int:
         return self.inputs.positions(self.ensemble.tokens)
 
+    @property
+    def read(self) -> slice:
+        """The positions whose outputs are measured."""
+        return self.measured.read_of(self.ensemble.tokens)
+
     def measure(self, index: int, buffers: Buffers, stop: Event | None = None) -> tuple[int, dict[str, np.ndarray]]:
         """(first layer with a number that is not finite or 0, rows) of network `index`."""
         rows = {name: np.full(shape, math.nan) for name, shape in self.shapes.items()}
@@ -87,19 +92,19 @@ class Plan:
         for layer, z in network.run(inputs, carried, trace, self.measured.pulls):
             if stop is not None and stop.is_set():
                 break
-            found = self._values(z)
+            found = self._values(z[self.read])
             if kernel is not None:
-                found["Theta"] = _theta(kernel)
+                found["Theta"] = _theta(kernel, self.read)
             if layer == 1 and "J_ab" in self.shapes:
                 size = ensemble.widths[0]
                 between["J_ab"] = self._tangents(network, size) if ensemble.couples else self._same_tangents(network)
                 carried.append(between["J_ab"])
-            found |= {name: self._across(name, pushed.rows) for name, pushed in between.items()}
+            found |= {name: self._across(name, pushed.rows[:, self.read]) for name, pushed in between.items()}
             if not all(map(_finite, found.values())):
                 return layer
             if "chi" in rows:
                 if block is not None:
-                    rows["chi"][layer - 2] = float(np.square(block.rows).sum()) / self._count(block)
+                    rows["chi"][layer - 2] = float(np.square(block.rows[:, self.read]).sum()) / self._count(block)
                     if not math.isfinite(rows["chi"][layer - 2]):
                         return layer
                     carried.remove(block)
@@ -112,6 +117,9 @@ class Plan:
                 carried.append(jacobian)
             if jacobian is not None:
                 log_norm, more = log_squared_norm(jacobian.rows.reshape(-1, jacobian.rows.shape[-1]))
+                if self.measured.read == "last":  # of rows that were divided by exp(more)
+                    part = np.ascontiguousarray(jacobian.rows[:, self.read])
+                    log_norm = log_squared_norm(part.reshape(-1, part.shape[-1]))[0] + 2 * more
                 if math.isnan(log_norm):
                     return layer
                 rows["log_J"][layer - max(self.measured.l0, 1)] = log_norm + 2 * shift - math.log(self._count(jacobian))
@@ -160,8 +168,8 @@ class Plan:
         return Tangents(rows, network.buffers)
 
     def _count(self, pushed: Tangents) -> int:
-        """What a sum of squares over all vectors, positions and neurons is divided by."""
-        return (self.measured.probes or 1) * pushed.rows.shape[1] * pushed.rows.shape[2]
+        """What a sum of squares over all vectors, neurons and positions that are read is divided by."""
+        return (self.measured.probes or 1) * len(range(pushed.rows.shape[1])[self.read]) * pushed.rows.shape[2]
 
     def _tangents(self, network: Network, size: int, fresh: int | None = None) -> Tangents:
         """The directions of a Jacobian; fresh: the layer they start at, which then has directions of its own."""
@@ -220,12 +228,13 @@ class Plan:
         width, positions, signs = self.ensemble.widths[-1], self.positions, self.measured.signs
         cotangents = np.empty((self.measured.pulls, positions, width))
         drawn = draw_probes(positions * width, self.seed, network.index, signs, COTANGENT_ROLE)
-        cotangents[:signs] = drawn.T.reshape(signs, positions, width)
+        cotangents[:signs] = 0.0
+        cotangents[:signs, self.read] = drawn.T.reshape(signs, positions, width)[:, self.read]
         if "delta2" in rows:
             labels = draw_labels(positions, self.measured.classes, self.seed, network.index)
             chosen = favoured_classes(z, self.measured.classes)
             cotangents[signs] = loss_gradient(z, labels, self.measured.classes)
-        unit = 1 / (max(signs, 1) * width * positions)
+        unit = 1 / (max(signs, 1) * width * len(range(positions)[self.read]))
         place: Counter[tuple[int, str]] = Counter()
         for name in rows.keys() & {f"G_{name.lower()}" for site in trace for name in _trained(site)}:
             rows[name][...] = 0.0
@@ -266,7 +275,7 @@ def _trained(site: Site) -> tuple[str, ...]:
     return site.derivative.names if isinstance(site.derivative, Derivative) else ()
 
 
-def _theta(kernel: TangentKernel | ParameterTangents) -> float:
+def _theta(kernel: TangentKernel | ParameterTangents, read: slice) -> float:
     if isinstance(kernel, TangentKernel):
         return kernel.mean
-    return float(np.square(kernel.rows).mean())
+    return float(np.square(kernel.rows[:, read]).mean())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from meanfield.base.arguments import choice
 from meanfield.base.quantities import DIFFERENTIATED, MEASURED, OF_PARAMETERS, PAIR_TANGENTS
 from meanfield.base.results import MeanFieldError
 from meanfield.base.words import unknown
@@ -18,6 +19,7 @@ from meanfield.empirical.observables.inputs import Inputs
 TANGENT_CORRELATORS = ("A", "B", "D", "F")
 DIFFERENTIALS = ("P", "Q"), ("R", "S", "T", "U")
 SPREADS = ("sigma_y2", "sigma_mu2")
+READ = ("mean", "last")
 _PROBED = {"J", "chi", "Theta", *PAIR_TANGENTS, *OF_PARAMETERS}
 PROBES = 4  # random vectors, where nobody says how many
 WIDEST = {1: 2000, 2: 400, 3: 100}  # neurons, by the order of the differential: below about 4 GB
@@ -27,15 +29,19 @@ ALSO = {"log_J": "J", "G0_squared": "G0", "G_max": "G0"} | dict.fromkeys(CLASS_R
 @dataclass(frozen=True, eq=False)
 class Measurement:
     """probes: None for exact Jacobians and tangent kernels, else how many random vectors estimate them. l0: the layer J
-    starts at. classes: how many outputs compete in "G0" and "delta2"."""
+    starts at. classes: how many outputs compete in "G0" and "delta2". read: the tokens whose outputs are measured,
+    "mean" for all, "last" for the last of every input."""
 
     quantities: tuple[str, ...]
     probes: int | None = None
     l0: int = 1
     classes: int = 2
+    read: str = "mean"
 
     @classmethod
-    def of(cls, quantities: Sequence[str], probes: Any, l0: Any, classes: Any, ensemble: Ensemble) -> Measurement:
+    def of(
+        cls, quantities: Sequence[str], probes: Any, l0: Any, classes: Any, ensemble: Ensemble, read: Any = "mean"
+    ) -> Measurement:
         """As a caller gives them; raises `MeanFieldError`. The lazy sampler has probes where nobody gives any."""
         names = tuple(dict.fromkeys(ALSO.get(name, name) for name in quantities))
         if probes is None and ensemble.sampler == "lazy" and _PROBED & set(names):
@@ -45,11 +51,17 @@ class Measurement:
             None if probes is None else integer(probes, "The number of probes", 1, 1 << 16),
             integer(l0, "The layer l0", 0, ensemble.depth + 1),
             integer(classes, "The number of classes", 2, 1 << 24),
+            choice(read, "read", READ),
         )
+
+    def read_of(self, tokens: int) -> slice:
+        """The positions whose outputs are measured."""
+        return slice(tokens - 1, None, tokens) if self.read == "last" else slice(None)
 
     def shapes(self, ensemble: Ensemble, inputs: Inputs) -> dict[str, tuple[int, ...]]:
         """The shape of every row; a first axis of length `depth` counts layers 1..depth, unless the row is log_J."""
-        depth, p, wanted = ensemble.depth, inputs.positions(ensemble.tokens), self.quantities
+        depth, wanted = ensemble.depth, self.quantities
+        p = len(range(inputs.positions(ensemble.tokens))[self.read_of(ensemble.tokens)])
         pair = inputs.correlation is not None
         shapes: dict[str, tuple[int, ...]] = {}
         if pair:
@@ -112,6 +124,13 @@ def check_plan(ensemble: Ensemble, inputs: Inputs, measured: Measurement) -> Non
     """Raise `MeanFieldError` for quantities that these networks or inputs cannot give."""
     wanted, positions = set(measured.quantities), inputs.positions(ensemble.tokens)
     known = set(MEASURED)
+    if measured.read == "last":
+        if not ensemble.couples:
+            raise MeanFieldError(
+                'read="last" is of networks whose positions act on each other; leave it out, as all tokens have the '
+                "same law here."
+            )
+        positions //= ensemble.tokens
     if wanted & {"K_aa", "K_bb", "distance"} and inputs.correlation is None:
         raise MeanFieldError("K_aa, K_bb and distance are of two inputs; give correlation=.")
     if wanted - known:
@@ -121,7 +140,9 @@ def check_plan(ensemble: Ensemble, inputs: Inputs, measured: Measurement) -> Non
         refuse_jumps(ensemble.operations, differentiated[0], "leave it out (jacobian=False) to measure K")
     if wanted & set(PAIR_TANGENTS):
         if ensemble.couples and positions < 2:
-            raise MeanFieldError("J_ab and Theta_ab are of two positions; give tokens=, batch= or inputs=.")
+            raise MeanFieldError(
+                "J_ab and Theta_ab are of two positions, but one is read; give tokens=, batch= or inputs=."
+            )
         if not ensemble.couples and (positions != 2 or ensemble.tokens > 1):
             raise MeanFieldError("J_ab and Theta_ab are of two inputs; give correlation=, or inputs= with two rows.")
     if ensemble.backward == "copy" and ("delta2" in wanted or ensemble.couples):
