@@ -459,6 +459,42 @@ def test_covariance_of_what_leaves():
         assert_z(np.array(off)[:, 0], 0.0)
 
 
+def overlap(tokens, beta, r, rng, draws=40_000):
+    """Φ(r) = E Σ_s A_s A′_s of two softmax rows of normals times β of correlation r, and dΦ/dr by Price's theorem."""
+    x, y = rng.standard_normal((2, draws, tokens))
+    rows = [np.exp(beta * one) for one in (x, r * x + math.sqrt(1 - r * r) * y)]
+    a, b = (one / one.sum(axis=1, keepdims=True) for one in rows)
+    both = (a * b).sum(axis=1)
+    bent = both - (a * a * b).sum(axis=1) - (a * b * b).sum(axis=1) + both * both
+    return both.mean(), beta**2 * bent.mean()
+
+
+def test_jacobians_of_exchangeable_tokens():
+    """K, K_ab, J and J_ab behind two blocks z + Dense(Attention(LN(z))), σ_q σ_k = 1.5, by the linear response of q′ =
+    q + ρ + (1 − ρ)Φ(1), c′ = c + ρ + (1 − ρ)Φ(ρ), as the width and key_dim grow."""
+    inner = Attention(8, key_dim=64, query=Dense(sigma_w="3/2"))
+    whole = Residual(Sequential((LayerNorm(affine=False), inner, Dense())))
+    tokens, found = 8, {}
+    measured = run_ensemble(
+        whole, sigma_w=1, sigma_b=0, width=256, depth=3, networks=48, tokens=tokens, probes=2,
+        quantities=("K", "K_ab", "J", "J_ab"), seed=3,
+    )  # fmt: skip
+    for path in (1, 0):  # 0: as if J did not pass queries and keys
+        rng, q, c, j, a = np.random.default_rng(12), 1.0, 0.0, 1.0, 0.0
+        for _ in range(2):
+            rho, x, y = c / q, j / q, a / q
+            (one, bent), (phi, slope) = (overlap(tokens, 1.5 * math.sqrt(1 - rho), r, rng) for r in (1.0, rho))
+            j += y + (x - y) * one + path * (x * (1 - rho) + x - y) * bent
+            a += y + (x - y) * phi + path * (y * (1 - rho) + rho * (x - y)) * slope
+            q, c = q + rho + (1 - rho) * one, c + rho + (1 - rho) * phi
+        found[path] = {"K": q, "K_ab": c, "J": j, "J_ab": a}
+    for name, wanted in found[1].items():
+        one = measured.estimate(name, 3)
+        assert abs(one.z(wanted)) < 4, (name, one.mean, wanted)
+    for name in ("J", "J_ab"):
+        assert abs(measured.estimate(name, 3).z(found[0][name])) > 4, "control: no path through queries and keys"
+
+
 def test_root_mean_square_norm():
     """Values at any scale, γ moved, and gradients; what has no size is lost."""
     whole = Residual(Sequential((RMSNorm(), Nonlinearity("tanh"), Dense())), "0.6")

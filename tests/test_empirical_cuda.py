@@ -19,7 +19,9 @@ import pytest
 from meanfield.base.results import MeanFieldError
 from meanfield.empirical import Ensemble, ScalarPair, run_ensemble
 from meanfield.empirical.cuda import device as cuda
+from meanfield.empirical.cuda.launches import LAUNCHES
 from meanfield.empirical.ensemble import scaleout
+from meanfield.empirical.network.operations import NormalizeRoot
 from meanfield.empirical.observables.inputs import Inputs
 from meanfield.empirical.observables.measurement import Plan
 from meanfield.empirical.observables.wanted import Measurement
@@ -35,6 +37,7 @@ from meanfield.networks.records import (
     Pool,
     Projection,
     Residual,
+    RMSNorm,
     Scale,
     Schedule,
     Sequential,
@@ -153,6 +156,20 @@ def simulated_gates():
     gate = Gate("silu", Dense(sigma_b=0, expand=2), Dense(sigma_w=2, expand=2))
     for sampler in ("explicit", "lazy"):
         _agrees(_plan(Residual(Sequential((LayerNorm(), gate, Dense())), 1), sampler, width=4))
+
+
+def simulated_roots():
+    """RMSNorm, of large vectors, too, and one of zeros, which is lost; controls: a LayerNorm in its place."""
+    block = Residual(Sequential((RMSNorm(), Nonlinearity("gelu"), Dense())), 0.5)
+    _agrees(_plan(block, width=6, correlation=0.3))
+    _agrees(_plan(Sequential((Nonlinearity("relu"), RMSNorm(), Dense())), "lazy", width=4, sigma_w=1e160, sigma_b=0))
+    dead = _plan(Sequential((Nonlinearity("relu"), RMSNorm(), Dense())), width=2, sigma_w=1, sigma_b=0)
+    _agrees(dead, networks=4)
+    assert any(dead.measure(3 + i, Buffers())[0] for i in range(4)), "one is lost"
+    right = LAUNCHES[NormalizeRoot]
+    LAUNCHES[NormalizeRoot] = lambda batch, operation, *more: right(batch, None, *more)
+    assert _gap(_plan(block, width=6, correlation=0.3)) > 1e-3, "control: the mean is taken off"
+    LAUNCHES[NormalizeRoot] = right
 
 
 def simulated_lazy():

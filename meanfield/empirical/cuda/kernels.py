@@ -32,7 +32,7 @@ from meanfield.empirical.random.sampler import DEPENDENT
 cuda: Any = None
 THREADS, LANES, ROWS, CHUNK = 256, 32, 4, 8
 VECTORS = 1
-HAAR = PAIRED = LARGEST = False
+HAAR = PAIRED = LARGEST = ROOT = False
 PARAMETERS: tuple[float, ...] = ()
 phi: Any = None
 dphi: Any = None
@@ -229,7 +229,7 @@ def group_kernel(x, out, lost, rows, positions, group):
 
 
 def normalize_kernel(x, out, spreads, lost, positions):
-    """z of one position: (y − mean(y))/s, with spreads[b, p] = s; see `derivatives.normalize`."""
+    """z of one position: (y − mean(y))/s, or (ROOT) y/s, with spreads[b, p] = s; see `derivatives.normalize`."""
     sums = cuda.shared.array((1, THREADS), float64)
     t, b, p = cuda.threadIdx.x, cuda.blockIdx.x // positions, cuda.blockIdx.x % positions
     y, new = x[b, p], out[b, p]
@@ -239,11 +239,11 @@ def normalize_kernel(x, out, spreads, lost, positions):
     for i in range(t, y.size, THREADS):
         new[i] = math.ldexp(y[i], -power)
         total += new[i]
-    mean = block_sum(total, sums) / y.size
+    mean = 0.0 if ROOT else block_sum(total, sums) / y.size
     for i in range(t, y.size, THREADS):
         new[i] -= mean
     spread = math.sqrt(product(new, new, sums) / y.size)
-    if not (largest < _INF and spread > ROUNDING * math.ldexp(largest, -power)):
+    if not (largest < _INF and spread > (0.0 if ROOT else ROUNDING * math.ldexp(largest, -power))):
         spread = _NAN
     divide(new, spread)
     if t == 0:
@@ -252,7 +252,8 @@ def normalize_kernel(x, out, spreads, lost, positions):
 
 
 def project_kernel(x, out, spreads, positions):
-    """One tangent through LayerNorm: (dy − mean(dy) − ŷ mean(ŷ dy))/s at the first position."""
+    """One tangent through LayerNorm: (dy − mean(dy) − ŷ mean(ŷ dy))/s at the first position; (ROOT) without mean(dy).
+    """
     sums = cuda.shared.array((1, THREADS), float64)
     tangents = x.shape[1] - positions
     b, r = cuda.blockIdx.x // tangents, positions + cuda.blockIdx.x % tangents
@@ -260,7 +261,7 @@ def project_kernel(x, out, spreads, positions):
     total = 0.0
     for i in range(cuda.threadIdx.x, old.size, THREADS):
         total += old[i]
-    mean = block_sum(total, sums) / old.size
+    mean = 0.0 if ROOT else block_sum(total, sums) / old.size
     along = product(unit, old, sums) / old.size
     for i in range(cuda.threadIdx.x, old.size, THREADS):
         new[i] = (old[i] - mean - unit[i] * along) / spreads[b, 0]

@@ -10,7 +10,16 @@ import meanfield.empirical.cuda.kernels as kernels
 from meanfield.base.results import MeanFieldError
 from meanfield.empirical.cuda.compilation import geometry, kernel
 from meanfield.empirical.functions.groups import group_functions
-from meanfield.empirical.network.operations import Adapt, Affine, Map, Multiply, Normalize, PoolGroups, Project
+from meanfield.empirical.network.operations import (
+    Adapt,
+    Affine,
+    Map,
+    Multiply,
+    Normalize,
+    NormalizeRoot,
+    PoolGroups,
+    Project,
+)
 from meanfield.empirical.random.sampler import with_bias
 from meanfield.networks.pooling import POOLS
 
@@ -80,14 +89,16 @@ def _pool(batch: Any, operation: PoolGroups, site: Any, x: Any, out: Any) -> Non
     of_a_user(batch, compiled, f"the pool {kind!r}", out.shape[2], x, out, *batch.rest, size)
 
 
+@on_device(NormalizeRoot)
 @on_device(Normalize)
-def _normalize(batch: Any, operation: Normalize, site: Any, x: Any, out: Any) -> None:
+def _normalize(batch: Any, operation: Normalize | NormalizeRoot, site: Any, x: Any, out: Any) -> None:
+    root = isinstance(operation, NormalizeRoot)
     spreads, positions = batch.store.spreads[: batch.networks], batch.positions
     given = x, out, spreads, batch.lost, positions
-    batch.launch(kernel(kernels.normalize_kernel), batch.networks * positions, batch.threads, *given)
+    batch.launch(kernel(kernels.normalize_kernel, ROOT=root), batch.networks * positions, batch.threads, *given)
     if batch.tangents:
         blocks = batch.networks * batch.tangents
-        batch.launch(kernel(kernels.project_kernel), blocks, batch.threads, x, out, spreads, positions)
+        batch.launch(kernel(kernels.project_kernel, ROOT=root), blocks, batch.threads, x, out, spreads, positions)
 
 
 @on_device(Project)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 import numpy as np
@@ -103,7 +103,7 @@ class Affine(Operation):
     sigma_b: tuple[float, ...] | None = None
     expand: tuple[float, ...] | None = None
     tokens: bool = False
-    heads: Heads | None = None
+    heads: Heads | None = field(default=None, repr=False)  # a checkpoint knows it by what mixes the heads
 
     trains = ("W", "b")
 

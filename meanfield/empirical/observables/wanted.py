@@ -153,7 +153,7 @@ def check_plan(ensemble: Ensemble, inputs: Inputs, measured: Measurement) -> Non
     if "chi" in wanted and ensemble.depth < 2:
         raise MeanFieldError("chi is J^{l,l+1} of one block, but a network of depth 1 has none; take depth=2 or more.")
     exact = wanted & {"J", "chi", "Theta", "J_ab"} if measured.probes is None else set()
-    if "Theta" in exact and ensemble.couples:  # Theta_ab takes PROBES of them
+    if "Theta" in exact and ensemble.couples:
         raise MeanFieldError(
             "Theta of a network whose positions act on each other is measured with random vectors; give probes=..., "
             "for example 8."
