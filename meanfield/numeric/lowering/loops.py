@@ -118,11 +118,14 @@ def _pairs(lines: list[str]) -> list[tuple[str, str]]:
 
 
 def _ratio(e: sp.Expr, v: StateVar) -> sp.Expr:
-    """e/v of a map e that is proportional to v."""
+    """e/v of a map e that is proportional to v; a positive factor may hold v, as where a norm divides by a variance."""
     slope = sp.diff(e, v.symbol)
     if slope.has(v.symbol):
         slope = sp.expand(e / v.symbol) if e.has(sp.exp) else sp.cancel(e / v.symbol)
-    if slope.has(v.symbol) or e.xreplace({v.symbol: sp.S.Zero}) != 0:
+    if slope.has(v.symbol):
+        slope = sp.expand(e / v.symbol)
+    at_zero = slope.xreplace({v.symbol: sp.S.Zero})
+    if at_zero.has(sp.nan, sp.zoo, sp.oo) or e.xreplace({v.symbol: sp.S.Zero}) != 0:
         raise MeanFieldError(f"{v.name} is carried as a logarithm, but its map is not proportional to it.")
     return slope
 
