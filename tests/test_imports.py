@@ -56,6 +56,7 @@ symbolic.averages.mellin symbolic.averages.nested symbolic.averages.existence sy
 symbolic.averages.asked
 symbolic.averages.stretch
 symbolic.averages.chord symbolic.averages.groups symbolic.averages.largest symbolic.averages.pools
+symbolic.averages.softmax_digits symbolic.averages.overlap
 symbolic.averages.closeness symbolic.averages.sphere symbolic.averages.common
 symbolic.averages.moments symbolic.averages.expansion
 symbolic.equality symbolic.steps symbolic.recursion symbolic.parity symbolic.coordinates

@@ -34,9 +34,9 @@ MOST = 3000  # places in one direction of a grid
 def softmax_average(kind: str, T: int, V, D=0.0) -> tuple[np.ndarray, np.ndarray]:
     """(values, errors) of an average of two softmax rows of T entries; V, D: arrays that broadcast.
 
-    kind: "value" Φ = ⟨Σ A_s A'_s⟩; "slope" ∂Φ/∂C; "chord" (Φ(V, V) - Φ(V, C))/D, the mean of slopes from C to V; "by_V"
-    ∂Φ/∂V at fixed C; of one row (D = 0) "growth" dΦ(V, V)/dV and "entropy" -⟨Σ A_s log A_s⟩. V ≥ 0 a variance, C = V - D
-    with |C| ≤ V a covariance. errors: absolute, what a coarser rule gives otherwise.
+    kind: "value" Φ = ⟨Σ A_s A'_s⟩; "slope" ∂Φ/∂C; "chord" (Φ(V, V) - Φ(V, C))/D, the mean of slopes from C to V;
+    "by_V" ∂Φ/∂V at fixed C; of one row (D = 0) "growth" dΦ(V, V)/dV and "entropy" -⟨Σ A_s log A_s⟩. V ≥ 0 a variance,
+    C = V - D with |C| ≤ V a covariance. errors: absolute, by how much a coarser rule differs.
 
     Raises: MeanFieldError for other kinds and ranges, and where C is so near to -V that no grid holds it.
 

@@ -122,8 +122,8 @@ def _surprise(s: np.ndarray) -> np.ndarray:
 
 
 def around(u: np.ndarray, V: float, far: float, spacing: float) -> tuple[np.ndarray, np.ndarray]:
-    """(u + y at the places of a trapezoidal rule over y of variance V ≤ 1, its weights): a line, whose stretches are the
-    places of each u, where u is a lattice; else a matrix."""
+    """(u + y at the places of a trapezoidal rule over y of variance V ≤ 1, its weights): where u is a lattice, a line
+    whose stretches are the places of each u; else a matrix."""
     if V == 0.0:
         return u[:, None], np.ones(1)
     deviation = math.sqrt(V)
