@@ -269,24 +269,30 @@ def _with_bias(name, size):
     return draw_network(whole, **SIGMAS, width=N, depth=3, input_dimension=6, tokens=T).forward(X)
 
 
-def test_equal_scores_are_a_mean_and_one_token_is_two_dense():
-    silent = Attention(4, query=Dense(sigma_w=0, sigma_b=0), value_dim=3)
-    network = draw_network(Sequential((silent, Dense())), **SIGMAS, width=N, depth=2, input_dimension=6, tokens=T)
-    for tokens, held in ((T, network), (1, drawn("all"))):
-        w = [one for name, one in held.parameters.items() if name.name == "W"]
-        b = [one for name, one in held.parameters.items() if name.name == "b"]
-        z = 1.7 / math.sqrt(6) * X @ w[0].T + 0.4 * b[0]
-        v = 1.7 / math.sqrt(N) * z @ w[3].T + 0.4 * b[3]
-        if tokens == T:
-            mean = np.repeat(v.reshape(2, T, -1).mean(axis=1), T, axis=0)
-        else:  # the one token of its input has all the weight; two heads of queries look at one of values
-            one = draw_network(block("all"), **SIGMAS, width=N, depth=2, input_dimension=6, tokens=1)
-            mean = np.repeat(v.reshape(len(v), 2, 1, -1), 2, axis=2).reshape(len(v), -1)
-            held = one
-        wanted = 1.7 / math.sqrt(mean.shape[1]) * mean @ w[4].T + 0.4 * b[4]
-        assert_close(held.forward(X), wanted)
-        assert_refuted(held.forward(X), wanted + 1e-3 * X[:, :1])
-    assert_refuted(drawn("dims").forward(X)[:T], drawn("dims").forward(X)[T - 1])
+def _behind_values(network, of):
+    """z² where of(v) is what attention makes of its values, from W and b of a stored network."""
+    w, b = ([one for name, one in network.parameters.items() if name.name == kind] for kind in "Wb")
+    z = 1.7 / math.sqrt(6) * X @ w[0].T + 0.4 * b[0]
+    mixed = of(1.7 / math.sqrt(N) * z @ w[3].T + 0.4 * b[3])
+    return 1.7 / math.sqrt(mixed.shape[1]) * mixed @ w[4].T + 0.4 * b[4]
+
+
+def test_equal_scores_are_a_mean():
+    silent = Sequential((Attention(4, query=Dense(sigma_w=0, sigma_b=0), value_dim=3), Dense()))
+    network = draw_network(silent, **SIGMAS, width=N, depth=2, input_dimension=6, tokens=T)
+    wanted = _behind_values(network, lambda v: np.repeat(v.reshape(2, T, -1).mean(axis=1), T, axis=0))
+    assert_close(network.forward(X), wanted)
+    whole = _behind_values(network, lambda v: np.tile(v.mean(axis=0), (2 * T, 1)))
+    assert_refuted(network.forward(X), whole)
+
+
+def test_one_token_is_two_dense():
+    """It has all the weight; the two heads of queries of a group look at the same value."""
+    network = draw_network(block("all"), **SIGMAS, width=N, depth=2, input_dimension=6, tokens=1)
+    twice = _behind_values(network, lambda v: np.repeat(v.reshape(2 * T, 2, 1, -1), 2, axis=2).reshape(2 * T, -1))
+    assert_close(network.forward(X), twice)
+    tiled = _behind_values(network, lambda v: np.tile(v, (1, 2)))
+    assert_refuted(network.forward(X), tiled)
 
 
 def test_scores_that_overflow_exp_and_those_that_overflow():
