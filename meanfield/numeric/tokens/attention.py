@@ -79,9 +79,9 @@ class Batch:
         found = [mixed.sum(axis=0)]
         if self.keys is None or self.queries is None:
             assert self.channels is not None
-            carried = [sigma_v**2 * (left(self.A, gram) @ turned).sum(axis=0) for gram in tangents]
+            direct = [sigma_v**2 * (left(self.A, gram) @ turned).sum(axis=0) for gram in tangents]
             moved = self.channels.moved(self.A, self.values, mean, mixed, tangents)
-            return found + [one + other for one, other in zip(carried, moved)]
+            return found + [one + other for one, other in zip(direct, moved)]
         by_query = self.row * through(self.keys)[1].sum(axis=0) if tangents else 0.0
         for gram in tangents:
             carried, by_key = through(gram)
@@ -168,7 +168,8 @@ class Heads:
         for which in kept:
             normal = generator.standard_normal((len(which), columns, columns))
             scores = size * left(factors[0] @ normal, factors[1].T)
-            yield Batch(weights_of(scores, self.block.causal), values, *gains, grams[1], size * grams[0]), which
+            A = weights_of(scores, self.block.causal)
+            yield Batch(A, values, gains[0], gains[1], keys=grams[1], queries=size * grams[0]), which
 
     def _finite(
         self, generator: np.random.Generator, heads: np.ndarray, kept: Iterator[np.ndarray]
@@ -187,7 +188,8 @@ class Heads:
             q, k = Q[done : done + len(which)], K[which]
             done += len(which)
             if block.qk_norm or block.rotary:
-                channels = Channels(q, k, size, *gains, float(block.rotary), block.qk_norm)
+                base = float(block.rotary)  # type: ignore[arg-type]  # a record holds a number
+                channels = Channels(q, k, size, *gains, base, block.qk_norm)
                 yield Batch(weights_of(channels.scores(), block.causal), values, channels=channels), which
             else:
                 A = weights_of(size * (q @ k.swapaxes(1, 2)), block.causal)
@@ -205,13 +207,13 @@ def _attention(walk: Walk, block: Attention, x: Signal) -> Signal:
     moments = walk.fields.moments(x)
     first, *tangents = moments.own
     square = first + np.multiply.outer(moments.mean, moments.mean)
-    sides = [Side.of(walk, one) for one in block.ways()]
-    _refuse(block, sides, square, walk.layer)
-    heads = Heads(block, *sides, square, root_of(square))
+    query, key, value = (Side.of(walk, one) for one in (block.query, block.key, block.value))
+    _refuse(block, (query, key), square, walk.layer)
+    heads = Heads(block, query, key, value, square, root_of(square))
     total = [np.zeros_like(square) for _ in moments.own]
     for batch in heads.batches(walk.draws):
         tick()
-        for sum_, one in zip(total, batch.moments(sides[2].sigma_w, tangents)):
+        for sum_, one in zip(total, batch.moments(value.sigma_w, tangents)):
             sum_ += one
     own = tuple(one / block.heads for one in total)
     made = walk.fields.base(np.zeros(len(square)), own, gaussian=False)
@@ -220,12 +222,12 @@ def _attention(walk: Walk, block: Attention, x: Signal) -> Signal:
     return made
 
 
-def _refuse(block: Attention, sides: list[Side], square: np.ndarray, layer: int) -> None:
+def _refuse(block: Attention, sides: tuple[Side, ...], square: np.ndarray, layer: int) -> None:
     if not np.isfinite(square).all():
         raise MeanFieldError(
             f"K overflows inside the block that makes layer {layer}; take a smaller depth, sigma_w or sigma_b."
         )
-    if block.qk_norm and not all((np.diag(side.gram(square)) > 0).all() for side in sides[:2]):
+    if block.qk_norm and not all((np.diag(side.gram(square)) > 0).all() for side in sides):
         raise MeanFieldError(
             f"The qk_norm of the block that makes layer {layer} divides by 0, since a query or key is 0; take "
             "sigma_w > 0 of both, or qk_norm=False."
