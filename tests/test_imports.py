@@ -39,7 +39,8 @@ base.limits
 base.arguments base.named
 base.files base.checkpoints base.arrays base.export base.saved base.drawing
 base.latex base.results base.scalars
-networks.pooling networks.records networks.attention networks.folds networks.architectures
+networks.pooling networks.records networks.attention networks.folds networks.transformers
+networks.architectures
 functions.heads.record functions.heads.values functions.heads.models functions.heads.exponential
 functions.heads.powers functions.heads.waves functions.heads
 functions.balls.straight_line functions.balls.functions functions.balls
@@ -67,7 +68,8 @@ symbolic.finite_width.layer_law symbolic.finite_width.linear symbolic.finite_wid
 symbolic.finite_width.variance symbolic.finite_width.variance_steps symbolic.finite_width.recursions
 symbolic.finite_width.first_layer symbolic.finite_width.index_maps
 symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.pooling
-symbolic.blocks.gates symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.numbered symbolic.blocks.gradients
+symbolic.blocks.gates symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.numbered
+symbolic.blocks.gradients
 symbolic.blocks.batch symbolic.blocks.attention symbolic.blocks.exchangeable
 symbolic.blocks.shares symbolic.blocks.collapse symbolic.blocks.across
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
@@ -98,7 +100,7 @@ symbolic.correlator_laws.critical_shift
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
 numeric.quadrature.tables numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
 numeric.quadrature.weak numeric.quadrature.averages numeric.quadrature.sphere numeric.quadrature.small
-numeric.quadrature.softmax_grids numeric.quadrature.softmax
+numeric.quadrature.softmax_grids numeric.quadrature.softmax numeric.quadrature.softmax_tables
 numeric.lowering.storage
 numeric.lowering.cache numeric.lowering.elementary numeric.lowering.helpers
 numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
@@ -161,7 +163,7 @@ data.sets data.sources
 training.estimators training.prepared training.beside training.training_figures training.trained_networks training.train
 training.trainability
 tuning.records tuning.prediction tuning.fluctuation tuning.choices tuning.sampled tuning.initializers
-tuning.snippets tuning.answer tuning.scatter tuning.recommend
+tuning.snippets tuning.answer tuning.scatter tuning.transformers tuning.recommend
 tuning.rates tuning.backward tuning.instance tuning.tuned tuning.sweep tuning.descent tuning.wide tuning.sensitivities
 tuning.tune
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.help cli.critical cli.laws cli.widths

@@ -35,6 +35,13 @@ from meanfield.networks.records import (
     exact,
     mlp,
 )
+from meanfield.networks.transformers import deepnorm, dyt, encoder_postln, gpt, llama, peri
+
+__all__ = [
+    "LETTERS", "PRESETS", "batchnorm_mlp", "decays", "deepnorm", "dyt", "encoder_postln", "full_residual", "gpt",
+    "keywords", "llama", "mlp", "mlp_mixer", "peri", "postln", "preln", "preset", "resmlp", "resnet", "swiglu",
+    "usual_activation",
+]  # fmt: skip
 
 LETTERS = ("v", "w", "a", "b")  # of the standard deviations of a full residual network
 
@@ -219,14 +226,24 @@ def _skipped(branch: tuple[Block, ...], mu: object) -> Block:
 
 PRESETS: dict[str, Callable[..., Block]] = {
     one.__name__: one
-    for one in (mlp, resnet, preln, postln, resmlp, mlp_mixer, full_residual, batchnorm_mlp, swiglu)
-}
+    for one in (
+        mlp, resnet, preln, postln, resmlp, mlp_mixer, full_residual, batchnorm_mlp, swiglu,
+        gpt, llama, encoder_postln, peri, deepnorm,
+    )
+}  # fmt: skip
 
 
 def keywords(name: str) -> tuple[str, ...]:
     """What a preset takes beside its activation."""
     choice(name, "architecture", tuple(PRESETS))
     return tuple(inspect.signature(PRESETS[name]).parameters)[1:]
+
+
+def usual_activation(name: str) -> Any:
+    """The activation that a preset has unless one is given; None where it needs one."""
+    choice(name, "architecture", tuple(PRESETS))
+    found = inspect.signature(PRESETS[name]).parameters["activation"].default
+    return None if found is inspect.Parameter.empty else found
 
 
 def decays(texts: str, kind: str = "beta") -> dict[str, str]:

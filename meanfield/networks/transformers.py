@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from meanfield.base.arguments import choice
+from meanfield.base.arguments import choice, spoken
 from meanfield.networks.attention import Attention
 from meanfield.networks.records import (
     AffineNorm,
@@ -31,6 +31,7 @@ PLACES = ("pre", "post", "peri")
 _NORMS = {"layer": LayerNorm, "rms": RMSNorm}
 
 
+@spoken
 def gpt(
     activation: Hashable = "gelu", *, heads: int = 12, causal: bool = True, norm: str = "pre", mu: object = 1,
     expand: object = 4, total: object = 0, sigma_e: object = "sigma_e", sigma_q: object = "sigma_q",
@@ -53,36 +54,64 @@ def gpt(
     return _block((heads_, _dense(sigma_o, total)), inner, "layer", norm, mu, sigma_e)
 
 
-def encoder_postln(activation: Hashable = "relu", *, heads: int = 8, **numbers: object) -> Network:
-    """A block of the first transformer's encoder: the same without a mask, a LayerNorm behind each sum.
+@spoken
+def encoder_postln(
+    activation: Hashable = "relu", *, heads: int = 8, mu: object = 1, expand: object = 4, total: object = 0,
+    sigma_e: object = "sigma_e", sigma_q: object = "sigma_q", sigma_k: object = "sigma_k",
+    sigma_v: object = "sigma_v", sigma_o: object = "sigma_o", sigma_1: object = "sigma_1", sigma_2: object = "sigma_2",
+) -> Network:  # fmt: skip
+    """A block of the first transformer's encoder: that of `gpt` without a mask, a LayerNorm behind each sum.
 
-    numbers: as in `gpt`. Source: [2002.04745] for its placement of norms.
+    The keywords are those of `gpt`. Source: [2002.04745] for its placement of norms.
 
     >>> encoder_postln().block.blocks[1]
     LayerNorm()
     """
-    return gpt(activation, **({"heads": heads, "causal": False, "norm": "post"} | numbers))  # type: ignore[arg-type]
+    return gpt(
+        activation, heads=heads, causal=False, norm="post", mu=mu, expand=expand, total=total, sigma_e=sigma_e,
+        sigma_q=sigma_q, sigma_k=sigma_k, sigma_v=sigma_v, sigma_o=sigma_o, sigma_1=sigma_1, sigma_2=sigma_2,
+    )  # fmt: skip
 
 
-def peri(activation: Hashable = "gelu", *, heads: int = 12, **numbers: object) -> Network:
-    """The same as `gpt` with a LayerNorm before and behind each branch. Source: [2502.02732].
+@spoken
+def peri(
+    activation: Hashable = "gelu", *, heads: int = 12, causal: bool = True, mu: object = 1, expand: object = 4,
+    total: object = 0,
+    sigma_e: object = "sigma_e", sigma_q: object = "sigma_q", sigma_k: object = "sigma_k",
+    sigma_v: object = "sigma_v", sigma_o: object = "sigma_o", sigma_1: object = "sigma_1", sigma_2: object = "sigma_2",
+) -> Network:  # fmt: skip
+    """A block of `gpt` with a LayerNorm before and behind each branch; the keywords are its own. Source: [2502.02732].
 
     >>> peri().block.blocks[0].branch.blocks[-1]
     LayerNorm()
     """
-    return gpt(activation, **({"heads": heads, "norm": "peri"} | numbers))  # type: ignore[arg-type]
+    return gpt(
+        activation, heads=heads, causal=causal, norm="peri", mu=mu, expand=expand, total=total, sigma_e=sigma_e,
+        sigma_q=sigma_q, sigma_k=sigma_k, sigma_v=sigma_v, sigma_o=sigma_o, sigma_1=sigma_1, sigma_2=sigma_2,
+    )  # fmt: skip
 
 
-def deepnorm(activation: Hashable = "relu", *, heads: int = 8, alpha: object = "alpha", **numbers: object) -> Network:
-    """A block of DeepNorm: `encoder_postln` whose skips have strength α, (2L)^(1/4) in an encoder of L blocks; values,
-    output and feed-forward matrices are then drawn (8L)^(−1/4) times smaller. Source: [2203.00555].
+@spoken
+def deepnorm(
+    activation: Hashable = "relu", *, heads: int = 8, alpha: object = "alpha", expand: object = 4, total: object = 0,
+    sigma_e: object = "sigma_e", sigma_q: object = "sigma_q", sigma_k: object = "sigma_k",
+    sigma_v: object = "sigma_v", sigma_o: object = "sigma_o", sigma_1: object = "sigma_1", sigma_2: object = "sigma_2",
+) -> Network:  # fmt: skip
+    """A block of DeepNorm: `encoder_postln` whose skips have strength α, (2L)^(1/4) in an encoder of L blocks.
+
+    Values, output and feed-forward matrices are drawn (8L)^(−1/4) times smaller there. The other keywords are those of
+    `gpt`. Source: [2203.00555].
 
     >>> deepnorm(alpha=2).block.blocks[0].mu
     2
     """
-    return encoder_postln(activation, **({"heads": heads, "mu": alpha} | numbers))  # type: ignore[arg-type]
+    return encoder_postln(
+        activation, heads=heads, mu=alpha, expand=expand, total=total, sigma_e=sigma_e, sigma_q=sigma_q,
+        sigma_k=sigma_k, sigma_v=sigma_v, sigma_o=sigma_o, sigma_1=sigma_1, sigma_2=sigma_2,
+    )  # fmt: skip
 
 
+@spoken
 def llama(
     activation: Hashable = "silu", *, heads: int = 32, groups: int | None = None, causal: bool = True,
     rotary: object = True, qk_norm: bool = False, norm: str = "pre", mu: object = 1, expand: object = "8/3",
@@ -107,6 +136,7 @@ gate=Dense(sigma_w=Param('sigma_1'), sigma_b=0, expand=Fraction(8, 3)))
     return _block((heads_, _dense(sigma_o, total)), inner, "rms", norm, mu, sigma_e)
 
 
+@spoken
 def dyt(alpha: object = "1/2") -> Block:
     """Dynamic tanh, γ tanh(αz) + β with γ = 1 and β = 0 at initialization: what stands in a norm's place.
 

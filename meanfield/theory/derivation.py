@@ -10,7 +10,7 @@ from meanfield.base.arguments import choice, shown
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.words import ARGUMENTS, close
 from meanfield.functions.activations import Activation, activation
-from meanfield.networks.architectures import PRESETS, keywords
+from meanfield.networks.architectures import PRESETS, keywords, usual_activation
 from meanfield.networks.folds import with_activations
 from meanfield.networks.records import NORMS, WEIGHTS, Block, Network, exact, mlp
 from meanfield.symbolic.blocks.walk import remembered
@@ -101,6 +101,7 @@ def _strength(residual, mu) -> object:
 def _preset(phi, name: str, residual, mu, norm, weights: str, parameters: dict) -> Theory:
     """The theory of a preset: its keywords go to it, the others to the activation."""
     own = set(keywords(name))
+    phi = usual_activation(name) if phi is None else phi
     if phi is None:
         raise MeanFieldError(f"derive needs an activation, such as derive('tanh', architecture={name!r}).")
     if name == "mlp":

@@ -10,8 +10,10 @@ import numpy as np
 
 from meanfield.base.arguments import meant, positive, scalar, shown, spoken, whole
 from meanfield.base.results import MeanFieldError
+from meanfield.networks.architectures import PRESETS, usual_activation
 from meanfield.networks.folds import has_skip, parts, with_dense
 from meanfield.networks.records import OWN, Block, Dense, Network, Param, exact
+from meanfield.symbolic.blocks.exchangeable import attends
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory.derivation import asked_of
 from meanfield.theory.deriving import derive
@@ -24,6 +26,7 @@ from meanfield.tuning.records import chosen as values_of
 from meanfield.tuning.records import filled, kinds, open_scales, own_deviations, without_open_scales
 from meanfield.tuning.sampled import Drawn, followed
 from meanfield.tuning.scatter import TOKENS, derived, measured
+from meanfield.tuning.transformers import DRAWS, TransformerRecommendation, recommend_transformer
 
 COSINE = 0.5  # of the two inputs whose correlation is followed
 DEEPEST, WIDEST = 100_000, 10_000_000
@@ -41,10 +44,11 @@ def recommend(
     input_norm: float = 1.0,
     batch: int | None = None,
     tokens: int = TOKENS,
+    context: int | None = None,
     networks: int = 16,
     seed: int = 0,
     **parameters: Any,
-) -> Recommendation:
+) -> Recommendation | TransformerRecommendation:
     """Standard deviations that keep J^{1,L} near 1 at this depth: what to initialize the network with, and why.
 
     network: a `Theory`, an architecture record (the input layer of a `Network` is replaced), or what `derive` takes,
@@ -55,6 +59,12 @@ def recommend(
     with this seed) and believed where averages over them say less. networks: how many are drawn at this width, with
     this seed, to see how log J scatters where that is not derived (it is of plain MLPs with Gaussian weights); 0 draws
     none. parameters: numbers for symbols of the architecture and for φ's parameters.
+
+    Of a network with attention, such as "gpt" (the name of a preset that has a usual activation; heads= among the
+    parameters) with context= tokens, the deviations of all kinds of matrices are chosen: those that end a branch so
+    that each branch has at least 1/(4L) of the variance of the last layer of L = depth - 1 blocks, those of queries and
+    keys so that they have as much of the tangent kernel as the values; a `TransformerRecommendation` then says what
+    every block does, beside GPT-2's and PyTorch's deviations. Followed with drawn heads (`Theory.sample`).
 
     The choice, in this order: certified critical points, with K¹ = K* from the first layer on and σ_w moved to J^{1,L}
     = 1 where K drifts to K* = 0; critical rays behind a LayerNorm; a search over σ_w at eight σ_b. Each is judged by
@@ -73,6 +83,11 @@ def recommend(
     [('input', 1.0, 0.0), ('dense1', 1.414214, 0.0)]
     """
     depth, width = whole(depth, "depth", 2, DEEPEST), whole(width, "width", 2, WIDEST)
+    block, values = read(network, architecture, parameters)
+    if attends(block):
+        return _with_attention(block, values, depth, width, context, input_norm, seed)
+    if context is not None:
+        raise MeanFieldError("context= is the number of tokens that an Attention weighs, and this network has none.")
     tokens = whole(tokens, "tokens", 2, 4096)
     networks, seed = whole(networks, "networks", 0, 100_000), whole(seed, "seed", 0, (1 << 62) - 1)
     if networks == 1:
@@ -80,7 +95,7 @@ def recommend(
             "A scatter of one network is not available: it needs at least two; give 0 to measure none."
         )
     budget, input_norm = positive(budget, "budget"), positive(input_norm, "input_norm")
-    p = Prediction(numbered(*read(network, architecture, parameters)), input_norm, batch)
+    p = Prediction(numbered(block, values), input_norm, batch)
     assert p.theory is not None  # refuses what has no J before anything else is done
     chosen, points = _chosen(p, depth, width, budget)
     chosen, by_draws = followed(p, chosen, depth, width, tokens, seed, budget)
@@ -91,8 +106,26 @@ def recommend(
     return replace(found, spread=spread, silent=silent)
 
 
+def _with_attention(
+    block: Block, values: dict[str, Any], depth: int, width: int, context: Any, input_norm: Any, seed: Any
+) -> TransformerRecommendation:
+    if context is None:
+        raise MeanFieldError(
+            "How much attention averages away depends on how many tokens there are; give context=, for example "
+            "context=128."
+        )
+    for name in values:
+        refuse_strange(block, name)
+    return recommend_transformer(
+        with_values(block, values), depth=depth, width=width, context=whole(context, "context", 2, 1 << 24),
+        draws=DRAWS, input_norm=positive(input_norm, "input_norm"), seed=whole(seed, "seed", 0, (1 << 62) - 1),
+    )  # fmt: skip
+
+
 def read(network: Any, architecture: str | None, parameters: dict[str, Any]) -> tuple[Block, dict[str, Any]]:
     """(the block, numbers for its symbols) that an activation, a record or a theory asks for."""
+    if isinstance(network, str) and architecture is None and network in PRESETS and usual_activation(network):
+        network, architecture = usual_activation(network), network
     theory, values = asked_of(network, parameters | ({} if architecture is None else {"architecture": architecture}))
     return theory.block, values
 

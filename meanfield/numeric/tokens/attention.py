@@ -11,6 +11,7 @@ head is (σ_q²Γ)_tt′ (K Kᵀ)_ss′/d + (Q Qᵀ)_tt′ (σ_k²Γ)_ss′/d, s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -92,6 +93,18 @@ class Batch:
             by_key *= self.queries
             found.append(sigma_v**2 * carried.sum(axis=0) + by_query * gram + by_key.sum(axis=0))
         return found
+
+
+    def by_queries(self, square: np.ndarray) -> np.ndarray:
+        """Σ over the heads of what the weights of the queries add to the tangent kernel, for every token, where x has
+        the second moments `square`: a tangent of that Gram matrix, through the queries alone."""
+        channels = None if self.channels is None else replace(self.channels, by_key=0.0)
+        return np.diag(replace(self, column=0.0, channels=channels).moments(0.0, [square])[1])
+
+    def entropy(self) -> np.ndarray:
+        """Σ over the heads of the entropy of every token's softmax."""
+        terms = np.where(self.A > 0, -self.A * np.log(np.where(self.A > 0, self.A, 1.0)), 0.0)
+        return terms.sum(axis=(0, 2))
 
 
 def left(A: np.ndarray, W: np.ndarray) -> np.ndarray:
@@ -211,11 +224,18 @@ def _attention(walk: Walk, block: Attention, x: Signal) -> Signal:
     _refuse(block, (query, key), square, walk.layer)
     heads = Heads(block, query, key, value, square, root_of(square))
     total = [np.zeros_like(square) for _ in moments.own]
+    entropy, by_queries = np.zeros(len(square)), np.zeros(len(square))
     for batch in heads.batches(walk.draws):
         tick()
+        if walk.notes is not None:
+            entropy += batch.entropy()
+            by_queries += batch.by_queries(square)
         for sum_, one in zip(total, batch.moments(value.sigma_w, tangents)):
             sum_ += one
     own = tuple(one / block.heads for one in total)
+    if walk.notes is not None:
+        walk.notes.put("entropy", entropy / block.heads / math.log(len(square)))
+        walk.notes.put("query_share", by_queries / block.heads / np.diag(own[0]))
     made = walk.fields.base(np.zeros(len(square)), own, gaussian=False)
     if block.value_dim is not None:
         walk.fields.narrow.add(made[0].base)

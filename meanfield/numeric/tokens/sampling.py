@@ -22,7 +22,7 @@ from meanfield.base.words import unknown
 from meanfield.networks.records import Block, Dense
 from meanfield.numeric.tokens import attention as _attention  # noqa: F401 (its rule)
 from meanfield.numeric.tokens.fields import Fields, Signal, is_gaussian
-from meanfield.numeric.tokens.walk import Walk, gaussian
+from meanfield.numeric.tokens.walk import Notes, Walk, gaussian
 
 _FAR = 1e100  # a Gram matrix is rescaled beyond it
 
@@ -120,7 +120,7 @@ class Sampled(Numbers):
 @dataclass(frozen=True, eq=False)
 class Setting:
     """What is sampled: a block after an input layer of σ's (σ_w, σ_b), T tokens of Gram matrix `gram` at the input;
-    read: "mean" over the tokens, or the "last" one."""
+    read: "mean" over the tokens, or the "last" one; noted: whether branches, entropies and shares are wanted."""
 
     block: Block
     first: Dense
@@ -130,6 +130,7 @@ class Setting:
     tangents: bool
     seed: int
     read: str = "mean"
+    noted: bool = False
 
 
 def draw_all(setting: Setting, draws: int, mixes: bool, threads: int | None = None) -> Sampled:
@@ -178,7 +179,10 @@ def _one(setting: Setting, draw: int) -> tuple[Fields, dict[str, np.ndarray]]:
             carried = (gram, np.eye(tokens)) if setting.tangents else ()
             x = fields.base(mean, (own, *carried))
             walk = Walk(fields, setting.values, layer + 1, depth, tokens, _generators(setting.seed, draw, layer + 1))
+            walk.notes = Notes(setting.read) if setting.noted else None
             x = _closed(walk, walk.apply(setting.block, x), tokens)
+            for name, value in (walk.notes.found if walk.notes else {}).items():
+                rows.setdefault(name, np.full(depth - 1, np.nan))[layer - 1] = value
             moments = fields.moments(x)
             mean, (own, *pushed) = moments.mean, moments.own
             fields.keep(())

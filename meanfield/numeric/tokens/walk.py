@@ -39,10 +39,25 @@ Draw = Callable[[str, tuple[int, int]], np.ndarray]
 
 
 @dataclass(eq=False)
+class Notes:
+    """Numbers met in one block, by name and the place of what they are of: "branch[2]" is of the second skip; read:
+    which tokens they are of, "mean" (of all) or "last"."""
+
+    read: str = "mean"
+    found: dict[str, float] = field(default_factory=dict)
+
+    def put(self, name: str, by_token: np.ndarray) -> None:
+        """The next one of this name: a number for every token."""
+        place = 1 + sum(key.startswith(f"{name}[") for key in self.found)
+        self.found[f"{name}[{place}]"] = float(by_token.mean() if self.read == "mean" else by_token[-1])
+
+
+@dataclass(eq=False)
 class Walk:
     """The block that makes layer `layer` of `depth`, at the matrices `draw(law, shape)` returns one after the other.
 
-    values: numbers of the symbols, sigma_w and sigma_b among them; slopes: whether tangents are carried.
+    values: numbers of the symbols, sigma_w and sigma_b among them; slopes: whether tangents are carried; notes: what is
+    seen on the way beside the signal, None if nobody asks.
     """
 
     fields: Fields
@@ -52,6 +67,7 @@ class Walk:
     tokens: int
     draws: Iterator[np.random.Generator]
     stack: list[Signal] = field(default_factory=list)
+    notes: Notes | None = None
 
     def apply(self, block: Block, x: Signal) -> Signal:
         """The signal after a block."""
@@ -72,6 +88,9 @@ class Walk:
                         f"A skip adds {self.fields.tokens(kept)} tokens to {self.fields.tokens(y)}; change expand= "
                         "of a Dense on tokens."
                     )
+                if self.notes is not None:
+                    moments = self.fields.moments(y)
+                    self.notes.put("branch", np.diag(moments.own[0]) + moments.mean**2)
                 return summed((y, scaled(kept, self.number(mu))))
         rule = RULES.get(type(block))
         if rule is None:

@@ -9,8 +9,9 @@ variance β² = Q_own D_K over the tokens it looks at, and of covariance Q_betwe
 
 and their difference is D_V D_Q D_K times the mean of ∂Φ/∂C between the two, in which nothing cancels. A tangent moves
 values and scores. Γ → Γ^V_between + (Γ^V_own − Γ^V_between) Φ + D_V P ∂Φ/∂C, at each of the two covariances with
-P = Γ^Q D_K + Q (Γ^K_own − Γ^K_between): what moves the scores, by Price's theorem. Biases of keys drop out. Source:
-derived here.
+P = Γ^Q D_K + Q (Γ^K_own − Γ^K_between): what moves the scores, by Price's theorem. Biases of keys drop out. Of two
+inputs the same holds with D and the Γ's differences of what they share at one position and at two. Source: derived
+here.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import Z, tokens
 from meanfield.networks.attention import Attention
 from meanfield.symbolic.averages.overlap import overlap, overlap_chord, overlap_slope
-from meanfield.symbolic.blocks.coordinate import Coordinate, Exprs, Gaussian, pairs
+from meanfield.symbolic.blocks.coordinate import Coordinate, Exprs, Gaussian, pairs, tidy
 from meanfield.symbolic.blocks.walk import Walk, rule
 
 DIFFERENCE = "difference"  # the field of differences between tokens that are nearly alike
 FEWEST_HEADS = 8  # whose mean is taken for that of infinitely many
-_X = sp.symbols("x_a x_b", real=True, cls=sp.Dummy)
+_X = sp.symbols("x_a x_b x_c", real=True, cls=sp.Dummy)
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Mixed(Coordinate):
 
     def expect(self, e: sp.Expr, p: int, q: int) -> sp.Expr:
         """⟨e⟩ of a polynomial in the symbols of x, at most quadratic."""
-        e = e.xreplace({_X[1]: _X[0]}) if p == q else e
+        e = e.xreplace({_X[q]: _X[p]}) if p == q else e
         total = sp.S.Zero
         for powers, c in sp.Poly(sp.expand(e), *_X).terms():
             if sum(powers) != 1:  # x is as likely as -x
@@ -90,30 +91,85 @@ def _attention(block: Attention, x: Coordinate, walk: Walk) -> Coordinate:
     query, key, value = (walk(one, x).law for one in block.ways())
     if block.qk_norm:
         query, key = _normalized(query), _normalized(key)
-    assert query.apart is not None and key.apart is not None and value.apart is not None
-    seen, spread = key.apart / 2, value.apart / 2
-    beta2, rest = (sp.S.Zero,) * 2 if block.scale == "1/d" else (query.cov[0] * seen, query.apart * seen / 2)
-    alike, other = overlap(tokens, beta2, sp.S.Zero), overlap(tokens, beta2, rest)
-    own = value.cov[2] + spread * alike
-    moved = 2 * spread * rest * overlap_chord(tokens, beta2, rest)
+    made = _Softmax(query, key, value, block.scale == "1/d")
+    walk.scores.append(made.beta2)
+    index = pairs(x.positions)
+    assert value.apart is not None
+    cov = tuple(made.moment(p, q) for p, q in index)
+    grams = {name: tuple(made.gram(name, p, q) for p, q in index) for name in value.grams}
+    moved = made.beta2 and value.apart * made.rest * overlap_chord(tokens, made.beta2, made.rest)
+    one, zero = (sp.S.One,) * x.positions, (sp.S.Zero,) * x.positions
+    return Mixed(Gaussian(x.positions, cov, grams, moved), Z[: x.positions], one, zero, one)
 
-    def gram(name: str, i: int, overlap: sp.Expr, apart: sp.Expr) -> sp.Expr:
-        by_query, by_key, by_value = (one.grams[name] for one in (query, key, value))
-        if sp.oo in (*by_query, *by_key, *by_value):
+
+@dataclass(frozen=True)
+class _Softmax:
+    """Moments of the heads' outputs, between positions 0 and 1 (two tokens of one input) and 2 (the token of position 0
+    in another input)."""
+
+    query: Gaussian
+    key: Gaussian
+    value: Gaussian
+    uniform: bool
+
+    @property
+    def beta2(self) -> sp.Expr:
+        """The variance of a score, but for what all scores of a token share."""
+        return sp.S.Zero if self.uniform else self.query.cov[0] * self._apart(self.key, 0, 0)
+
+    @property
+    def rest(self) -> sp.Expr:
+        """What it is above the covariance with another token's."""
+        assert self.query.apart is not None
+        return sp.S.Zero if self.uniform else self.query.apart * self._apart(self.key, 0, 0) / 2
+
+    @staticmethod
+    def _apart(law: Gaussian, p: int, q: int, name: str = "") -> sp.Expr:
+        """What two inputs (or one) have in common at one position above what they have at two."""
+        if not (name or _crosses(p, q)):
+            assert law.apart is not None
+            return law.apart / 2
+        index, held = pairs(law.positions), law.grams[name] if name else law.cov
+        same, other = ((0, 2), (1, 2)) if _crosses(p, q) else ((0, 0), (0, 1))
+        return held[index.index(same)] - held[index.index(other)]
+
+    @staticmethod
+    def _other(law: Gaussian, p: int, q: int, name: str = "") -> sp.Expr:
+        """What they have in common at two positions."""
+        return (law.grams[name] if name else law.cov)[pairs(law.positions).index((1, 2) if _crosses(p, q) else (0, 1))]
+
+    def _below(self, p: int, q: int) -> sp.Expr:
+        """β² less the covariance of the scores of p and q."""
+        if p == q:
+            return sp.S.Zero
+        if not _crosses(p, q) or self.uniform:
+            return self.rest
+        return self.beta2 - self._entry(self.query, p, q) * self._apart(self.key, p, q)
+
+    @staticmethod
+    def _entry(law: Gaussian, p: int, q: int, name: str = "") -> sp.Expr:
+        return (law.grams[name] if name else law.cov)[pairs(law.positions).index((p, q))]
+
+    def moment(self, p: int, q: int) -> sp.Expr:
+        met = overlap(tokens, self.beta2, self._below(p, q))
+        return self._other(self.value, p, q) + self._apart(self.value, p, q) * met
+
+    def gram(self, name: str, p: int, q: int) -> sp.Expr:
+        if any(sp.oo in law.grams[name] for law in (self.query, self.key, self.value)):
             return sp.oo
-        moves = by_value[2] + (by_value[0] - by_value[2]) * overlap
-        if beta2 == 0:
+        met = overlap(tokens, self.beta2, self._below(p, q))
+        moves = self._other(self.value, p, q, name) + self._apart(self.value, p, q, name) * met
+        if self.beta2 == 0:
             return moves
-        scores = by_query[i] * seen + query.cov[i] * (by_key[0] - by_key[2])
-        return moves + spread * scores * overlap_slope(tokens, beta2, apart)
+        by_query = self._entry(self.query, p, q, name) * self._apart(self.key, p, q)
+        by_key = self._entry(self.query, p, q) * self._apart(self.key, p, q, name)
+        steep = overlap_slope(tokens, self.beta2, self._below(p, q))
+        return moves + self._apart(self.value, p, q) * (by_query + by_key) * steep
 
-    grams = {}
-    for name in value.grams:
-        here = gram(name, 0, alike, sp.S.Zero)
-        grams[name] = here, here, gram(name, 2, other, rest)
-    law = Gaussian(2, (own, own, value.cov[2] + spread * other), grams, moved)
-    one, zero = (sp.S.One,) * 2, (sp.S.Zero,) * 2
-    return Mixed(law, Z[:2], one, zero, one)
+
+def _crosses(p: int, q: int) -> bool:
+    """Whether two positions are of two inputs."""
+    return p != q and 2 in (p, q)
 
 
 def _alike(value: Coordinate) -> Coordinate:
@@ -126,7 +182,7 @@ def _alike(value: Coordinate) -> Coordinate:
 
 def _normalized(law: Gaussian) -> Gaussian:
     """Divided by the root mean square, whose own change averages out."""
-    return law.map(lambda name, pq, e: sp.oo if e == sp.oo else e / law.cov[0])
+    return law.map(lambda name, pq, e: sp.oo if e == sp.oo else tidy(e / law.cov[0]))
 
 
 def _refuse(block: Attention, walk: Walk) -> None:

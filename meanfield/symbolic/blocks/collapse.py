@@ -21,8 +21,8 @@ from meanfield.symbolic.recursion import Recursion
 
 
 def collapsed(block: Block, field: str = "J") -> Recursion:
-    """The recursion of (K, J) of tokens that are alike; field: "J", or "difference": J then stands for the growth of their
-    distance.
+    """The recursion of (K, J) of tokens that are alike; field: "J", or "difference": J then stands for the growth of
+    their distance.
 
     >>> from meanfield.networks.attention import Attention
     >>> from meanfield.networks.records import Dense, LayerNorm, Residual, Sequential

@@ -60,7 +60,7 @@ class Gaussian:
 
     def near(self, p: int, q: int) -> Exprs:
         """The same for two positions, their covariance by way of how far they are apart, where that is carried."""
-        if self.apart is None:
+        if self.apart is None or (p, q) != (0, 1):
             return self.over(p, q)
         if not self.lean:
             return self.cov[p], self.cov[p] - self.apart / 2, self.cov[q]

@@ -2,9 +2,9 @@ r"""The recursion of networks whose positions act on each other: any two inputs 
 tokens of one input (Dense on the tokens, Attention).
 
 State: K, K_ab, J, J_ab and, where they close, Theta, Theta_ab; behind an Attention their distance 2K - 2K_ab, too,
-which falls to 0 there. J = J^{1,l} and J_ab sum over what is perturbed at every
-position of layer 1, so that J starts at 1 and J_ab at 0. Maps of J and J_ab are linear in both; compiled runs carry J
-as a logarithm and c_J = J_ab/J beside it, none where J_ab stays 0.
+which falls to 0 there, and entropy[i], that of the i-th softmax over log T. J = J^{1,l} and J_ab sum over what is
+perturbed at every position of layer 1, so that J starts at 1 and J_ab at 0. Maps of J and J_ab are linear in both;
+compiled runs carry J as a logarithm and c_J = J_ab/J beside it, none where J_ab stays 0.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from dataclasses import replace
 import sympy as sp
 
 from meanfield.base.results import MeanFieldError
-from meanfield.base.symbols import Q0, J, J_ab, K, K_ab, Theta, Theta_ab, c_J, distance, sigma_b, sigma_w
+from meanfield.base.symbols import Q0, J, J_ab, K, K_ab, Theta, Theta_ab, c_J, distance, sigma_b, sigma_w, tokens
 from meanfield.networks.attention import Attention
 from meanfield.networks.folds import fold, mixing
 from meanfield.networks.records import Block
+from meanfield.symbolic.averages.overlap import softmax_entropy
 from meanfield.symbolic.blocks import attention as _attention  # noqa: F401 (its rule)
 from meanfield.symbolic.blocks import batch as _batch  # noqa: F401 (its rules)
 from meanfield.symbolic.blocks.coordinate import Gaussian, gaussian
 from meanfield.symbolic.blocks.recursions import recursion_of, untrained, variable
 from meanfield.symbolic.blocks.walk import OpenTangent, Walk
-from meanfield.symbolic.recursion import Recursion, c0
+from meanfield.symbolic.recursion import Recursion, StateVar, c0
 
 SMALLEST = 4  # of a batch: ⟨1/χ²_{B-1}⟩ = 1/(B - 3)
 _FIRST, _BETWEEN = sigma_w**2 * Q0 + sigma_b**2, sigma_w**2 * Q0 * c0 + sigma_b**2
@@ -42,8 +43,8 @@ def kind_of(block: Block) -> str:
     kinds = mixing(block)
     if len(kinds) > 1:
         raise MeanFieldError(
-            "A BatchNorm and a Dense on the tokens, or an Attention, in one block were asked for: two tokens of one input and those of "
-            "two inputs are then unlike, which is not derived; measure it (meanfield.measure)."
+            "A BatchNorm and a Dense on the tokens, or an Attention, in one block were asked for: two tokens of one "
+            "input and those of two inputs are then unlike, which is not derived; measure it (meanfield.measure)."
         )
     return next(iter(kinds), "")
 
@@ -104,6 +105,10 @@ def _derived(block: Block, size: int | None, correlation: sp.Expr, values_of, ot
         state.insert(2, variable(distance, 2 * (_FIRST - _BETWEEN)))
         values.insert(2, law.apart)
         closer = ((K_ab, K - distance / 2, distance < K),)
+    for i, beta2 in enumerate(walk.scores):
+        name = f"entropy[{i + 1}]"
+        state.append(StateVar(name, sp.Symbol(name, nonnegative=True), sp.S.One))
+        values.append(softmax_entropy(tokens, beta2) / sp.log(tokens))
     if "Theta" in law.grams:
         state += [variable(Theta, _FIRST), variable(Theta_ab, _BETWEEN)]
         own, _, between = law.grams["Theta"]

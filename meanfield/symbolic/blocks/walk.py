@@ -34,7 +34,11 @@ RULES: dict[type, Rule] = {}
 _REMEMBERED: list[Any] = []
 _SMALL = 8  # operations: what is smaller is written out, not named
 LETTERS = {"K": "K", "J": "chi", "J0": "chi", "Theta": "Theta"}
-SUFFIXES = {1: {(0, 0): ""}, 2: {(0, 0): "_aa", (1, 1): "_bb", (0, 1): "_ab"}}
+SUFFIXES = {
+    1: {(0, 0): ""},
+    2: {(0, 0): "_aa", (1, 1): "_bb", (0, 1): "_ab"},
+    3: {(0, 1): "_ab", (0, 2): "_same", (1, 2): "_other"},  # two tokens, and the first one's place in another input
+}
 
 
 def rule(*records: type) -> Callable[[Rule], Rule]:
@@ -84,7 +88,8 @@ class Walk:
     share: S, where tangents change K; None where they do not. trains: the field whose tangents are those of all
     parameters (Θ); rated: "lambda_w" where weights are trained at rates λ_w (by fan-in) and not at σ_w², "lambda_b"
     where biases are at λ_b and not at σ_b². kind: what the two positions are where positions act on each other, any two
-    of a "batch" or of the "tokens" of one input; size: how many there are, None for infinitely many.
+    of a "batch" or of the "tokens" of one input; size: how many there are, None for infinitely many. scores: the
+    variance of the scores of every Attention that was met.
     """
 
     share: sp.Expr | None = None
@@ -92,6 +97,7 @@ class Walk:
     rated: Rates = ()
     kind: str = ""
     size: int | None = None
+    scores: list[sp.Expr] = field(default_factory=list)
     lets: list[tuple[sp.Symbol, sp.Expr]] = field(default_factory=list)
     domain: dict[str, Domain] = field(default_factory=dict)
     _assumed: dict[str, sp.Symbol] = field(default_factory=dict)
@@ -140,7 +146,7 @@ class Walk:
 
         # two inputs of one norm, and any two of a batch, share what belongs to each
         known_apart: list[sp.Expr] = []
-        same = x.positions == 2 and (bool(self.kind) or (x.law.apart is not None and not x.law.lean))
+        same = x.positions > 1 and (bool(self.kind) or (x.law.apart is not None and not x.law.lean))
 
         def name(letter: str, pq: tuple[int, int], e: sp.Expr) -> sp.Expr:
             if letter in ("apart", "turned"):

@@ -22,6 +22,7 @@ from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.asymptotics.cells import At
 from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.growth import Growth, grown
+from meanfield.symbolic.averages.base import nodes_in
 from meanfield.symbolic.blocks.collapse import collapsed, of_distance
 from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.criticality.phases import Phase, phase_at
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 QUANTITIES = ("K", "J", "distance", "c")
 NAMES = {-1: "ordered", 0: "critical", 1: "chaotic"}
+SHOWN = 8  # digits of an exponent that takes more operations than that to write
 SEARCHED = 512  # correlations between which a change of sign is looked for
 _NORMS = (1.0, 7.0)  # two variances at which the zeros of the map of c must agree
 _CUBED = (
@@ -75,7 +77,8 @@ def law(theory: Maps, quantity: str, values: Mapping[str, sp.Expr]) -> _depth.De
     if quantity in ("K", "J"):
         return _of_alike(theory, quantity, values)
     held = (apart if quantity == "distance" else gap).of_unknown_size.law.terms
-    terms = held if quantity == "distance" else (Term(sp.S.One), *(replace(t, coefficient=-t.coefficient) for t in held))
+    below = tuple(replace(t, coefficient=-t.coefficient) for t in held)
+    terms = held if quantity == "distance" else (Term(sp.S.One), *below)
     regime = f"the tokens come together; {of_K.regime}"
     return _depth.DepthLaw(l, sp.oo, terms, "smaller", quantity=quantity, regime=regime, status=of_K.status)
 
@@ -100,7 +103,12 @@ def phase(theory: Maps, values: Mapping[str, sp.Expr], norm: sp.Expr) -> Phase:
         name = NAMES[direction(gap, At({}))]
     except MeanFieldError:
         name = "undecided"
-    return replace(found, name=name, tokens=f"1 - c of two tokens ~ {gap.of_unknown_size.text()}")
+    shown = gap.of_unknown_size.map(lambda e: sp.N(e, SHOWN) if not e.free_symbols and _is_long(e) else e)
+    return replace(found, name=name, tokens=f"1 - c of two tokens ~ {shown.text()}")
+
+
+def _is_long(e: sp.Expr) -> bool:
+    return bool(nodes_in(e)) or e.count_ops() > SHOWN
 
 
 def correlations(theory: Maps, values: Mapping[str, sp.Expr], norm: sp.Expr) -> Correlations:

@@ -24,6 +24,8 @@ from meanfield.networks.records import Block, Dense
 from meanfield.symbolic.averages.common import Common
 from meanfield.symbolic.averages.node import Average, independent
 from meanfield.symbolic.averages.sphere import SphereAverage
+from meanfield.symbolic.blocks.across import NAMES as ACROSS
+from meanfield.symbolic.blocks.across import across
 from meanfield.symbolic.blocks.batch import CONSTANT
 from meanfield.symbolic.blocks.exchangeable import SMALLEST, carried, exchangeable, kind_of
 from meanfield.symbolic.blocks.first import begun
@@ -106,6 +108,8 @@ def selected(block: Block, first: Dense, size: int | None, names: tuple[str, ...
     """The maps of `names` and of what they depend on."""
     if any(map(SHARE.fullmatch, names)):
         return _of_matrices(block, first, names)
+    if set(names) & set(ACROSS):
+        return _of_two(block, first, names)
     found = printed(block, first, size)
     require_known(names, found, kind_of(block))
     if "c" in names:
@@ -113,6 +117,19 @@ def selected(block: Block, first: Dense, size: int | None, names: tuple[str, ...
             "The map of c is not available: positions of a batch have K and K_ab, of which c is K_ab/K."
         )
     return found.only(*names)
+
+
+def _of_two(block: Block, first: Dense, names: tuple[str, ...]) -> Recursion:
+    """The recursion of what two inputs of several tokens have in common."""
+    found = begun(across(block), first)
+    wrong = [n for n in names if n not in (*found.names, *READ)]
+    if wrong:
+        raise MeanFieldError(
+            f"{wrong[0]} was asked for beside what tokens of two inputs have in common; with K_same and K_other go "
+            f"{', '.join(n for n in found.names if n not in ('K_same', 'K_other'))} and c."
+        )
+    found = replace(found, readout=(("c", K_ab / K),))
+    return found.only(*(n for n in names if n not in READ), *(("K_ab",) if "c" in names else ()))
 
 
 def _of_matrices(block: Block, first: Dense, names: tuple[str, ...]) -> Recursion:
@@ -133,6 +150,8 @@ def to_follow(block: Block, first: Dense, size: int | None, names: tuple[str, ..
     """What a run of `names` is made of."""
     if any(map(SHARE.fullmatch, names)):
         return _of_matrices(block, first, names)
+    if set(names) & set(ACROSS):
+        return _of_two(block, first, names)
     found = followed(block, first, size)
     require_known(names, found, kind_of(block))
     needs = {"J_ab": ("J", "J_ab", "c_J"), "c": ("K", "K_ab")}

@@ -21,6 +21,7 @@ from meanfield.theory.verbs.maps import Maps
 from meanfield.theory.verbs.values import decided, deviations, double, numbered
 
 QUANTITIES = ("K", "K_ab", "J", "chi")
+NOTED = ("branch", "entropy", "query_share")  # of every skip, and of every Attention
 READ = ("mean", "last")
 MOST_TOKENS = 4096
 DEEPEST = 10**5
@@ -79,9 +80,10 @@ def run_sample(
     )
     tangents = bool({"J", "chi"} & set(wanted))
     where = choice(read, "read", READ)
-    found = draw_all(Setting(block, first, gram, layers, numbers, tangents, start, where), count, mixes, workers)
+    noted = bool(set(NOTED) & set(wanted))
+    found = draw_all(Setting(block, first, gram, layers, numbers, tangents, start, where, noted), count, mixes, workers)
     keys = {"log_J" if name == "J" else name for name in wanted}
-    return found.only(tuple(name for name in found.samples if name in keys))
+    return found.only(tuple(name for name in found.samples if name.partition("[")[0] in keys))
 
 
 def _quantities(given: object, block: Block) -> tuple[str, ...]:
@@ -90,8 +92,8 @@ def _quantities(given: object, block: Block) -> tuple[str, ...]:
         return QUANTITIES[:2] if jumps else QUANTITIES
     asked = names_of(given, "quantities")
     for name in asked:
-        if name not in QUANTITIES:
-            raise unknown("quantity of the sampled theory", name, QUANTITIES)
+        if name not in (*QUANTITIES, *NOTED):
+            raise unknown("quantity of the sampled theory", name, (*QUANTITIES, *NOTED))
     if jumps and {"J", "chi"} & set(asked):
         raise MeanFieldError(f"J of {jumps[0]} is infinite, because it jumps; ask for quantities=('K', 'K_ab').")
     return tuple(asked)

@@ -1,0 +1,60 @@
+r"""Two inputs of several tokens each: what tokens of one have in common with tokens of the other.
+
+State: K, K_ab and distance of two tokens of one input, as in `exchangeable`; K_same and K_other, the covariances of a
+token with the one at its own position in the other input, and with one at another position; and the tangent kernel
+likewise, where it closes. All tokens of both inputs have one norm. At layer 1 the cosines are c0 (of two tokens of one
+input), c_same and c_other. Source: derived here.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Q0, K, K_ab, Theta, Theta_ab, distance, sigma_b, sigma_w
+from meanfield.networks.records import Block
+from meanfield.symbolic.blocks.coordinate import Gaussian, gaussian
+from meanfield.symbolic.blocks.exchangeable import attends
+from meanfield.symbolic.blocks.recursions import recursion_of, untrained, variable
+from meanfield.symbolic.blocks.walk import OpenTangent, Walk
+from meanfield.symbolic.recursion import Recursion, StateVar, c0
+
+K_same, K_other = sp.symbols("K_same K_other", real=True)
+Theta_same, Theta_other = sp.symbols("Theta_same Theta_other", real=True)
+c_same, c_other = sp.symbols("c_same c_other", real=True)
+NAMES = ("K_same", "K_other", "Theta_same", "Theta_other")
+
+
+def across(block: Block) -> Recursion:
+    """The recursion of (K, K_ab, distance, K_same, K_other, Theta, …) for two inputs whose tokens an Attention mixes.
+
+    Raises: MeanFieldError for a block without an Attention.
+    """
+    if not attends(block):
+        raise MeanFieldError(
+            "Covariances between the tokens of two inputs are derived where an Attention mixes them; this block has "
+            "none."
+        )
+
+    def first(cosine: sp.Expr) -> sp.Expr:
+        return sigma_w**2 * Q0 * cosine + sigma_b**2
+
+    starts = first(sp.S.One), first(c0), 2 * sigma_w**2 * Q0 * (1 - c0), first(c_same), first(c_other)
+    state = [variable(s, e) for s, e in zip((K, K_ab, distance), starts)]
+    state += [StateVar(s.name, s, e) for s, e in zip((K_same, K_other), starts[3:])]
+    cov = (K, K, K, K_ab, K_same, K_other)
+    theta = (Theta, Theta, Theta, Theta_ab, Theta_same, Theta_other)
+    walk = Walk(trains="Theta", kind="tokens")
+    try:
+        end = walk.ended(block, gaussian(Gaussian(3, cov, {"Theta": theta}, distance)))
+        if end.sources:
+            raise OpenTangent
+        law = end.law
+        state += [variable(Theta, starts[0]), variable(Theta_ab, starts[1])]
+        state += [StateVar(s.name, s, e) for s, e in zip((Theta_same, Theta_other), starts[3:])]
+        more = [law.grams["Theta"][i] for i in (0, 3, 4, 5)]
+    except OpenTangent:
+        walk, more = Walk(kind="tokens"), []
+        law = walk.ended(untrained(block), gaussian(Gaussian(3, cov, {}, distance))).law
+    values = (law.cov[0], law.cov[3], law.apart, *law.cov[4:], *more)
+    return recursion_of(state, walk, values, closer=((K_ab, K - distance / 2, distance < K),))

@@ -1,0 +1,296 @@
+"""Attention in the averaged theory: what its recursion is, what it is where it is known, and where tokens end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sympy as sp
+from scipy.integrate import quad
+
+import meanfield as mf
+from meanfield.base.symbols import J, K, K_ab, J_ab, Theta, Theta_ab, distance, sigma_b, sigma_w, tokens
+from meanfield.networks import Attention, Dense, LayerNorm, Network, Nonlinearity, Residual, RMSNorm, Scale, Sequential
+from meanfield.networks import architectures as nets
+from meanfield.symbolic.averages.overlap import overlap, overlap_slope
+from meanfield.symbolic.blocks.across import K_other, K_same, Theta_other, Theta_same, across
+from meanfield.symbolic.blocks.collapse import collapsed, of_distance
+from meanfield.symbolic.blocks.exchangeable import exchangeable
+from meanfield.symbolic.blocks.recursions import one_input
+from meanfield.symbolic.blocks.shares import shares
+
+SIGMAS = {name: 1 for name in ("sigma_e", "sigma_q", "sigma_k", "sigma_v", "sigma_o", "sigma_1", "sigma_2")}
+
+
+def own(name: str, bias: object = 0) -> Dense:
+    return Dense(sigma_w=f"sigma_{name}", sigma_b=bias)
+
+
+def heads(**more) -> Attention:
+    return Attention(8, query=own("q"), key=own("k"), value=own("v"), **more)
+
+
+def assert_equal(found: sp.Expr, expected: sp.Expr) -> None:
+    assert sp.simplify(sp.expand(found - expected)) == 0, f"{found} is not {expected}"
+
+
+def by_tokens(e: sp.Expr) -> sp.Expr:
+    return e.xreplace({distance: 2 * K - 2 * K_ab})
+
+
+# ----------------------------------------------------------------------------------------------- the map, written out
+
+
+def published(slopes: int = 1) -> dict[str, sp.Expr]:
+    """K′, K_ab′, J′ and J_ab′ of attention beside a skip of strength μ, written by hand; slopes: how many of the two
+    query-key terms are kept."""
+    s2, V, mu = sp.symbols("sigma_q sigma_k sigma_v sigma_o mu", real=True), None, None
+    sigma_q, sigma_k, sigma_v, sigma_o = s2[:4]
+    V, mu = (sigma_v * sigma_o) ** 2, s2[4]
+    rho, j, a = K_ab / K, J / K, J_ab / K
+    beta2 = (sigma_q * sigma_k) ** 2 * K**2 * (1 - rho)
+    at = {1: sp.S.Zero, rho: beta2 * (1 - rho)}
+
+    def Phi(r):
+        return overlap(tokens, beta2, at[r])
+
+    def Phi_r(r):
+        return beta2 * overlap_slope(tokens, beta2, at[r])
+
+    one = a + (j - a) * Phi(1) + slopes * (j * (1 - rho) + (j - a)) * Phi_r(1)
+    two = a + (j - a) * Phi(rho) + slopes * (a * (1 - rho) + rho * (j - a)) * Phi_r(rho)
+    return {
+        "K": V * K * (rho + (1 - rho) * Phi(1)) + mu**2 * K,
+        "K_ab": V * K * (rho + (1 - rho) * Phi(rho)) + mu**2 * K_ab,
+        "J": V * K * one + mu**2 * J,
+        "J_ab": V * K * two + mu**2 * J_ab,
+    }
+
+
+def canonical(e: sp.Expr) -> sp.Expr:
+    """Positive symbols, and arguments of nodes multiplied out, so that equal formulas are equal."""
+    e = by_tokens(e)
+    plain = {s: sp.Symbol(s.name, positive=True) for s in e.free_symbols}
+    e = e.xreplace(plain)
+    return sp.expand(e.replace(lambda x: type(x).__name__ == "Overlap", lambda x: x.func(*map(sp.expand, x.args))))
+
+
+@pytest.mark.parametrize("name", ["K", "K_ab", "J", "J_ab"])
+def test_the_map_is_the_one_derived_by_hand(name):
+    block = Residual(Sequential((heads(), own("o"))), "mu")
+    found = canonical(exchangeable(block).flat()[name])
+    assert sp.simplify(found - canonical(published()[name])) == 0
+    if name.startswith("J"):  # without the path through queries and keys it is another
+        assert sp.simplify(found - canonical(published(0)[name])) != 0
+
+
+def test_one_token_is_two_dense():
+    block = Sequential((heads(), own("o", "sigma_b")))
+    alone = exchangeable(block).replaced({"tokens": 1}).flat()
+    plain = one_input(Sequential((own("v"), own("o", "sigma_b")))).flat()
+    for name in ("K", "J", "Theta"):
+        assert_equal(by_tokens(alone[name].doit()), plain[name])
+
+
+def test_without_queries_attention_is_uniform():
+    block = Sequential((Attention(8, query=Dense(sigma_w=0, sigma_b=0), value=own("v")), own("o")))
+    found, V = exchangeable(block).flat(), sp.Symbol("sigma_v", real=True) ** 2 * sp.Symbol("sigma_o", real=True) ** 2
+    mean = K_ab + (K - K_ab) / tokens
+    for name, expected in (("K", mean), ("K_ab", mean), ("J", J_ab + (J - J_ab) / tokens)):
+        difference = canonical(found[name]) - canonical(V * expected)
+        assert sp.simplify(difference) == 0, name
+    assert sp.simplify(canonical(found["K"]) - canonical(V * (K_ab + (K - K_ab) / (tokens + 1)))) != 0
+    over_d = exchangeable(Sequential((Attention(8, scale="1/d", value=own("v")), own("o")))).flat()
+    for name in ("K", "K_ab", "J"):  # untied queries and keys: their scores average out
+        of_output = sp.Symbol("sigma_v", positive=True) ** 2 * sp.Symbol("sigma_o", positive=True) ** 2
+        assert sp.simplify((canonical(over_d[name]) - canonical(found[name])) / of_output) == 0
+
+
+def test_a_key_bias_changes_nothing_and_a_query_bias_does():
+    def with_biases(query, key):
+        attention = Attention(8, query=own("q", query), key=own("k", key), value=own("v"))
+        return exchangeable(Sequential((attention, own("o")))).flat()
+
+    plain, keyed, asked = with_biases(0, 0), with_biases(0, "sigma_b"), with_biases("sigma_b", 0)
+    for name in ("K", "K_ab", "J", "J_ab", "Theta"):
+        assert_equal(keyed[name], plain[name])
+    assert asked["K"] != plain["K"]
+
+
+def test_qk_norm_hides_deviations_of_queries_and_keys():
+    found = exchangeable(Sequential((heads(qk_norm=True), own("o"))))
+    assert not {"sigma_q", "sigma_k"} & {s.name for s in found.parameters}
+
+
+# ------------------------------------------------------------------------------------------------- two inputs, shares
+
+
+def test_two_inputs_that_are_one_have_its_law():
+    block = Residual(Sequential((LayerNorm(affine=False), heads(), own("o"))))
+    both, one = across(block).flat(), exchangeable(block).flat()
+    same = {K_same: K, K_other: K_ab, Theta_same: Theta, Theta_other: Theta_ab}
+    for name, alike in (("K_same", "K"), ("K_other", "K_ab"), ("Theta_same", "Theta"), ("Theta_other", "Theta_ab")):
+        difference = canonical(both[name].xreplace(same)) - canonical(one[alike])
+        assert sp.simplify(difference) == 0, name
+    crossed = canonical(both["K_same"].xreplace(same | {K_other: K_ab / 2})) - canonical(one["K"])
+    assert sp.simplify(crossed) != 0
+
+
+def test_shares_of_matrices_add_up_to_the_tangent_kernel():
+    block = Residual(Sequential((LayerNorm(affine=False), heads(), own("o", "sigma_b"))))
+    parts, whole = shares(block), exchangeable(block).flat()["Theta"]
+    total = sp.Add(*[parts.flat()[n] for n in parts.names if n.startswith("Theta[")])
+    none = {s: sp.S.Zero for s in total.free_symbols if s.name.startswith("Theta")}
+    none |= {s: Theta for s in none if s.name == "Theta[0]"} | {s: Theta_ab for s in none if s.name == "Theta_ab[0]"}
+    assert sp.simplify(canonical(total.xreplace(none)) - canonical(whole)) == 0
+
+
+def test_queries_learn_as_keys_and_values_as_outputs():
+    """Θ_Q = Θ_K = V(1 − ρ)Φ_r(1) and Θ_V = Θ_O = V[ρ + (1 − ρ)Φ(1)] of one layer at K = 1."""
+    parts = shares(Sequential((heads(), own("o")))).flat()
+    fresh = {s: sp.S.Zero for n in parts.names for s in parts[n].free_symbols if s.name.startswith("Theta")}
+    made = [canonical(parts[f"Theta[{d}]"].xreplace(fresh)) for d in (1, 2, 3, 4)]
+    assert sp.simplify(made[0] - made[1]) == 0 and sp.simplify(made[2] - made[3]) == 0
+    assert sp.simplify(made[0] - made[2]) != 0
+    at = {s: sp.S.One for s in made[0].free_symbols if s.name.startswith("sigma") or s.name == "K"}
+    rho = sp.Symbol("K_ab", positive=True)
+    expected = (1 - rho) ** 2 * overlap_slope(sp.Symbol("tokens", positive=True), 1 - rho, sp.S.Zero)
+    assert sp.simplify(made[0].xreplace(at) - canonical(expected)) == 0
+
+
+# ------------------------------------------------------------------------------------------------------ rank collapse
+
+
+def moments(f, slope, sigma_1: float) -> tuple[float, float]:
+    """κ = ⟨φ²⟩ and χ = σ₁²⟨φ′²⟩ at variance σ₁², by SciPy."""
+    def mean(g):
+        return quad(lambda z: g(sigma_1 * z) * np.exp(-z * z / 2) / np.sqrt(2 * np.pi), -12, 12, epsabs=1e-12)[0]
+
+    return mean(lambda z: f(z) ** 2), sigma_1**2 * mean(lambda z: slope(z) ** 2)
+
+
+@pytest.mark.parametrize(("act", "sigma_1", "f", "slope"), [
+    ("tanh", 2.0, np.tanh, lambda z: np.cosh(z) ** -2.0),
+    ("sin", 1.5, np.sin, np.cos),
+])  # fmt: skip
+def test_order_ends_where_the_feed_forward_layer_turns_tokens_apart(act, sigma_1, f, slope):
+    """Pre-LN: order iff σ₂²(χ − κ) < V, whatever the scores; 1 − c ~ l^x, x = (σ₂²(χ − κ) − V)/(σ₂²κ + V)."""
+    kappa, chi = moments(f, slope, sigma_1)
+    theory, edge = mf.derive(act, architecture="gpt", heads=8, causal=False), 1 / (chi - kappa)
+    for factor, name in ((0.98, "ordered"), (1.02, "chaotic")):
+        at = SIGMAS | {"sigma_1": sigma_1, "sigma_2": float(np.sqrt(factor * edge)), "sigma_q": 3}
+        assert theory.phase(tokens=16, **at).name == name
+    at = SIGMAS | {"sigma_1": sigma_1, "sigma_2": 1}
+    law = theory.depth_law("c", tokens=16, **at)
+    x = (chi - kappa - 1) / (kappa + 1)
+    assert float(law.terms[1].power) == pytest.approx(x, abs=1e-9)
+    assert float(law.terms[1].power) != pytest.approx(x * 1.01, abs=1e-4)
+    with pytest.raises(mf.MeanFieldError, match="do not come together"):
+        theory.depth_law("c", tokens=16, **(at | {"sigma_2": float(np.sqrt(1.02 * edge))}))
+
+
+def test_relu_never_keeps_tokens_apart():
+    theory = mf.derive("relu", architecture="gpt", heads=8, causal=False)
+    for sigma_2 in (1, 30):
+        assert theory.phase(tokens=16, **(SIGMAS | {"sigma_2": sigma_2})).name == "ordered"
+
+
+def test_post_norm_attention_contracts_by_the_skip():
+    """1 − c shrinks by μ²/(μ² + V) a layer."""
+    block = Sequential((Residual(Sequential((heads(), own("o"))), 2), LayerNorm()))
+    found = mf.derive(block).phase(sigma_w=1, sigma_b=0, sigma_q=1, sigma_k=1, sigma_v=1, sigma_o=3, tokens=8)
+    assert found.name == "ordered" and found.chi_J.value == sp.Rational(4, 13)
+
+
+def test_alone_attention_takes_the_third_power():
+    """1 − c′ = (1 − c)³ σ²(T − 1)/T² without a skip, to leading order, and c′ to all digits of 1 − c."""
+    theory = mf.derive(Sequential((Attention(8, query=own("q"), key=own("k")), Dense())))
+    assert theory.phase(sigma_w=1, sigma_b=0, sigma_q=1, sigma_k=1, tokens=16).name == "ordered"
+    with pytest.raises(mf.MeanFieldError, match="third power"):
+        theory.depth_law("c", sigma_w=1, sigma_b=0, sigma_q=1, sigma_k=1, tokens=16)
+    for gap in (3e-3, 1e-40, 1e-100):
+        run = theory.propagate(
+            sigma_w=1, sigma_b=0, sigma_q=1, sigma_k=1, tokens=16, depth=2, quantities=("K", "distance"),
+            start={"K": 1, "K_ab": 1 - gap, "distance": 2 * gap},
+        )  # fmt: skip
+        made = run.log_distance[-1] - np.log(2 * run.K[-1])
+        tolerance = gap * 10 if gap > 1e-6 else 1e-10
+        assert made == pytest.approx(3 * np.log(gap) + np.log(15 / 256), abs=tolerance)
+
+
+def test_collapsed_tokens_are_one_token():
+    block = nets.gpt("relu", heads=8, causal=False).block
+    one = collapsed(block).doit()
+    plain = one_input(nets.gpt("relu", heads=8, causal=False).block.blocks[1]).doit()
+    assert one["K"].has(K) and plain["K"].has(K)
+    near = of_distance(block).doit()
+    assert sp.simplify(near["J"] / J - plain["J"].subs(K, K + 1) / J).free_symbols  # attention adds to K alone
+
+
+# -------------------------------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(("block", "match"), [
+    (Sequential((heads(causal=True), Dense())), "causal mask"),
+    (Sequential((heads(rotary=True), Dense())), "rotary"),
+    (Sequential((Attention(2), Dense())), "2 heads"),
+    (Sequential((heads(), Nonlinearity("tanh"), Dense())), "mixture"),
+    (Sequential((heads(),)), "not Gaussian"),
+    (Sequential((heads(), Dense(), mf.BatchNorm(), Nonlinearity("tanh"), Dense())), "BatchNorm"),
+])  # fmt: skip
+def test_what_the_averaged_theory_does_not_know_is_refused_by_name(block, match):
+    with pytest.raises(mf.MeanFieldError, match=match):
+        mf.derive(block).propagate(
+            sigma_w=1, sigma_b=0, sigma_q=1, sigma_k=1, sigma_v=1, depth=3, tokens=8, quantities=("K",)
+        )
+
+
+@pytest.mark.parametrize(("made", "match"), [
+    (lambda: Attention(0), "heads"),
+    (lambda: Attention(8, groups=3), "divide"),
+    (lambda: Attention(8, key_dim=3, rotary=True), "even"),
+    (lambda: Attention(8, scale="1"), "scale"),
+    (lambda: Attention(8, rotary=0.5), "base > 1"),
+    (lambda: Attention(8, query=LayerNorm()), "query of an Attention is a Dense"),
+    (lambda: Attention(8, value=Dense(expand=2)), "value_dim"),
+    (lambda: nets.gpt(norm="both"), "norm"),
+])  # fmt: skip
+def test_records_that_do_not_fit_get_a_sentence(made, match):
+    with pytest.raises(mf.MeanFieldError, match=match):
+        made()
+
+
+def test_the_number_of_tokens_is_asked_for():
+    theory = mf.derive(Sequential((Attention(8), Dense())))
+    with pytest.raises(mf.MeanFieldError, match="give tokens="):
+        theory.propagate(sigma_w=1, sigma_b=0, depth=3)
+    with pytest.raises(mf.MeanFieldError, match="whole number from 1"):
+        theory.propagate(sigma_w=1, sigma_b=0, depth=3, tokens=2.5)
+
+
+# ------------------------------------------------------------------------------------------------------- other records
+
+
+def test_rms_norm_divides_by_the_second_moment():
+    relu = Sequential((Nonlinearity("relu"), RMSNorm(), Dense()))
+    assert_equal(one_input(relu).doit()["K"], sigma_w**2 + sigma_b**2)
+    odd = [one_input(Sequential((Nonlinearity("tanh"), norm, Dense()))) for norm in (RMSNorm(), LayerNorm())]
+    for name in ("K", "J"):
+        assert mf.equal(odd[0][name], odd[1][name])
+    both = [one_input(Sequential((Nonlinearity("relu"), norm, Dense()))).doit()["J"] for norm in (RMSNorm(), LayerNorm())]
+    assert not mf.equal(*both)
+
+
+def test_a_scale_follows_a_schedule():
+    falling = Residual(Sequential((LayerNorm(), Scale(mf.Schedule(1, 1)), Dense())))
+    assert mf.equal(one_input(falling)["K"], K + sigma_b**2 + sigma_w**2 / (mf.symbols.l - 1))
+
+
+def test_presets_place_their_norms():
+    def norms(block):
+        return [sum(isinstance(one, LayerNorm | RMSNorm) for one in part.branch.blocks) if isinstance(part, Residual) else 1
+                for part in block.blocks]  # fmt: skip
+
+    assert norms(nets.gpt().block) == [1, 1] and norms(nets.peri().block) == [2, 2]
+    assert norms(nets.encoder_postln().block) == [0, 1, 0, 1] == norms(nets.deepnorm(alpha=2).block)
+    assert isinstance(nets.llama().block.blocks[0].branch.blocks[0], RMSNorm)
+    assert isinstance(nets.gpt(), Network) and nets.gpt().first.sigma_w == mf.Param("sigma_e")
