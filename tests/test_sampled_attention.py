@@ -360,7 +360,7 @@ def test_networks_agree(name, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_wide_networks_agree(name):
-    scores = assert_networks(theory(name), name, (64, 128, 256), (300, 200, 120), 2000, T=8, layers=4)
+    scores = assert_networks(theory(name), name, (64, 128, 256), (300, 200, 120), 800, T=8, layers=4)
     assert len(scores) == 6
 
 
