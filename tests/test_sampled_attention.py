@@ -459,6 +459,36 @@ def test_what_is_refused(block, settings, match):
         drawn(block, draws=2, **settings)
 
 
+def test_tokens_that_are_not_alike():
+    """K of the tokens of any Gram matrix, without scores: its mean entry; of alike ones as by `correlation`."""
+    sides = ((0, 0), (1, 0), (1, 0))
+    theory_ = mf.derive(architecture=mf.Sequential((attend(2, sides), PLAIN, mf.Nonlinearity("linear"), PLAIN)))
+    gram = psd(3, 5)
+    settings = {"sigma_w": 1, "sigma_b": 0, "draws": 2}
+    answer = theory_.sample(**settings, gram=gram, depth=2, read="last")
+    assert answer.tokens == 5 and answer.estimate("K", 1).mean == pytest.approx(gram[-1, -1], rel=1e-14)
+    assert answer.estimate("K", 2).mean == pytest.approx(gram.mean(), rel=1e-12)
+    alike = theory_.sample(**settings, gram=0.7 * np.eye(4) + 0.3, depth=3)
+    same = theory_.sample(**settings, tokens=4, correlation=0.3, depth=3)
+    np.testing.assert_array_equal(alike.samples["K"], same.samples["K"])
+
+
+@pytest.mark.parametrize(("settings", "match"), [
+    ({"gram": "x"}, "must be a matrix"),
+    ({"gram": [1, 2]}, "its shape is"),
+    ({"gram": [[1, 0], [0, 0]]}, "> 0 on its diagonal"),
+    ({"gram": [[1, 0.5], [0.2, 1]]}, "symmetric without negative eigenvalues"),
+    ({"gram": [[1, 2], [2, 1]]}, "symmetric without negative eigenvalues"),
+    ({"gram": np.eye(3), "tokens": 4}, "gram has 3 tokens, but tokens = 4"),
+    ({"gram": np.eye(3), "correlation": 0.5}, "leave input_norm and correlation out"),
+    ({"gram": [[1]]}, "take tokens=2 or more"),
+])  # fmt: skip
+def test_gram_matrices_that_are_refused(settings, match):
+    theory_ = mf.derive(architecture=llama(key_dim=4))
+    with pytest.raises(mf.MeanFieldError, match=match):
+        theory_.sample(sigma_w=1, sigma_b=0, depth=2, draws=2, **settings)
+
+
 def test_bad_arguments_are_named():
     theory_ = mf.derive(architecture=llama(key_dim=4))
     settings = {"sigma_w": 1, "sigma_b": 0, "depth": 2, "draws": 2}

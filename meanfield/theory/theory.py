@@ -621,6 +621,7 @@ class Theory(Maps):
         quantities=None,
         threads=None,
         read: str = "mean",
+        gram=None,
         **parameters,
     ) -> Sampled:
         """K, K_ab, J and chi of networks with tokens, the matrices of every Dense(axis="tokens") and the heads of every
@@ -634,7 +635,8 @@ class Theory(Maps):
         at its key_dim, its tangents averaged exactly; draws scatter as networks of so many heads do.
 
         tokens: T ≥ 2. draws ≥ 2; seed: of the draws, common to all σ's and depths. sigma_w, sigma_b ≥ 0: one number, or
-        with layerwise=True one per layer. input_norm, correlation: |x|²/N_0 of a token, and the cosine of any two.
+        with layerwise=True one per layer. input_norm, correlation: |x|²/N_0 of a token, and the cosine of any two; or
+        gram: (T, T), x_s·x_t/N_0 of tokens that are not alike, in place of these and of tokens.
         quantities: from K (mean over tokens), K_ab (mean over pairs), J (J^{1,l} from perturbations of every token) and
         chi (J^{l,l+1} of one block); all, or K and K_ab where an activation jumps. read: "last" for those of the last
         token alone (J: from perturbations of every token), as under a causal mask. Other keywords give numbers to
@@ -666,6 +668,7 @@ class Theory(Maps):
             quantities=quantities,
             threads=threads,
             read=read,
+            gram=gram,
             **parameters,
         )
 

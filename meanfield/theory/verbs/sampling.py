@@ -43,6 +43,7 @@ def run_sample(
     quantities: object = None,
     threads: object = None,
     read: object = "mean",
+    gram: object = None,
     **parameters: object,
 ) -> Sampled:
     """`Theory.sample`."""
@@ -52,12 +53,14 @@ def run_sample(
     values = deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b}, parameters) | parameters
     one_point(values, layerwise)
     values = {name: double(name, value) for name, value in values.items()}
-    if tokens is None:
+    size, cosine = double("input_norm", input_norm), double("correlation", correlation)
+    given = None if gram is None else _given(gram, tokens, size, cosine)
+    if tokens is None and given is None:
         raise MeanFieldError(
             "The sampled theory draws the matrices of Dense(axis='tokens') and of attention, whose size is the number "
             "of tokens; give tokens=, for example tokens=64."
         )
-    T = whole(tokens, "tokens", 1, MOST_TOKENS)
+    T = whole(tokens if given is None else len(given), "tokens", 1, MOST_TOKENS)
     if T == 1:
         raise MeanFieldError(
             "tokens=1 was given, where a Dense on tokens only multiplies by one random number and attention by 1; "
@@ -69,7 +72,7 @@ def run_sample(
     workers = None if threads is None else whole(threads, "threads", 1, 1 << 16)
     wanted = _quantities(quantities, block)
     numbers = _numbers(block, first, values, layers)
-    gram = _gram(T, double("input_norm", input_norm), double("correlation", correlation))
+    inputs = _gram(T, size, cosine) if given is None else given
     mixes = "tokens" in mixing(block)
     widest = T * max([1.0, *_factors(block, numbers)])
     heads = fold(block, lambda one, inside: max(workspace(one, widest), *inside) if inside else workspace(one, widest))
@@ -81,7 +84,8 @@ def run_sample(
     tangents = bool({"J", "chi"} & set(wanted))
     where = choice(read, "read", READ)
     noted = bool(set(NOTED) & set(wanted))
-    found = draw_all(Setting(block, first, gram, layers, numbers, tangents, start, where, noted), count, mixes, workers)
+    setting = Setting(block, first, inputs, layers, numbers, tangents, start, where, noted)
+    found = draw_all(setting, count, mixes, workers)
     keys = {"log_J" if name == "J" else name for name in wanted}
     return found.only(tuple(name for name in found.samples if name.partition("[")[0] in keys))
 
@@ -131,6 +135,30 @@ def _factors(block: Block, numbers: Mapping[str, Any]) -> Iterator[float]:
         if part.mixes == "tokens":
             held = part.expand
             yield float(np.max(numbers.get(held.name, 1.0)) if isinstance(held, Param) else held)
+
+
+def _given(gram: object, tokens: object, size: object, cosine: object) -> np.ndarray:
+    """A Gram matrix of tokens as an array, where it is one and nothing else says what they are."""
+    try:
+        found = np.array(gram, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise MeanFieldError(f"gram must be a matrix x_s·x_t/N_0 of the tokens, but {shown(gram)} was given.") from None
+    if found.ndim != 2 or found.shape[0] != found.shape[1] or not 1 <= len(found) <= MOST_TOKENS:
+        raise MeanFieldError(
+            f"gram must be square, a row for each of up to {MOST_TOKENS} tokens, but its shape is {found.shape}."
+        )
+    if not np.isfinite(found).all() or np.abs(found).max() > 1e75 or not (np.diag(found) > 0).all():
+        raise MeanFieldError("gram must be finite and below 1e75, and > 0 on its diagonal (no token is 0).")
+    largest = float(np.abs(found).max())
+    if np.abs(found - found.T).max() > 1e-12 * largest or np.linalg.eigvalsh(found)[0] < -1e-9 * largest * len(found):
+        raise MeanFieldError(
+            "gram must be symmetric without negative eigenvalues; make it of inputs X, as X @ X.T / X.shape[1]."
+        )
+    if tokens is not None and tokens != len(found):
+        raise MeanFieldError(f"gram has {len(found)} tokens, but tokens = {shown(tokens)} was given; leave tokens out.")
+    if (size, cosine) != (1, 0):
+        raise MeanFieldError("gram holds the norms and cosines of the tokens; leave input_norm and correlation out.")
+    return found
 
 
 def _gram(tokens: int, input_norm: object, correlation: object) -> np.ndarray:
