@@ -106,7 +106,7 @@ numeric.lowering.cache numeric.lowering.elementary numeric.lowering.helpers
 numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
 numeric.lowering.conditional numeric.lowering.direct numeric.lowering.functions
 numeric.lowering.groups numeric.lowering.largest
-numeric.lowering.common
+numeric.lowering.common numeric.lowering.softmax
 numeric.lowering.loops numeric.lowering.stages numeric.lowering.lockstep numeric.lowering.modules
 numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords

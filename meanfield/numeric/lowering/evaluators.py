@@ -11,7 +11,7 @@ from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import K_ab, distance
 
 # each registers how its nodes are compiled
-from meanfield.numeric.lowering import common, distances, formulas, groups, largest, loops  # noqa: F401
+from meanfield.numeric.lowering import common, distances, formulas, groups, largest, loops, softmax  # noqa: F401
 from meanfield.numeric.lowering.functions import Functions
 from meanfield.numeric.lowering.printing import code
 from meanfield.numeric.quadrature.sphere import sphere_value
