@@ -61,7 +61,8 @@ _TURNED = """    if D > V:
         E = 2.0 * V - D
         if E <= {D1!r}:
             return {name}_at({near_turned}, math.sqrt({V1!r} / V), {ratio!r} * math.log1p(E), T){near_turned_scale}
-        return {name}_at({far_turned}, math.sqrt({D1!r} / E), {turn!r} * math.asin(math.sqrt(0.5 * E / V)), T){far_turned_scale}
+        angle = {turn!r} * math.asin(math.sqrt(0.5 * E / V))
+        return {name}_at({far_turned}, math.sqrt({D1!r} / E), angle, T){far_turned_scale}
 """
 _ONE_ROW = """def {name}(V, T):
     # of one softmax row of {T} entries: three panels of log(1 + V), then 1/sqrt(V)

@@ -74,7 +74,7 @@ def number(kind: str, T: int, V: float, D: float = 0.0, L: float = FULL) -> floa
 
 def chord(T: int, V: float, D: float, L: float = FULL, close: float = CLOSE) -> float:
     """(Φ(V, V) - Φ(V, V - D))/D for D > 0."""
-    if D < close:
+    if D / close < 1.0:
         x, w = gauss_legendre(3)
         return float(sum(0.5 * w_k * two_rows(T, V, 0.5 * (1.0 + x_k) * D, L)[2] for x_k, w_k in zip(x, w)))
     far, near = two_rows(T, V, D, L), one_row(T, V, L)

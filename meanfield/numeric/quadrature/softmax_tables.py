@@ -2,8 +2,9 @@ r"""Tables of softmax overlaps of one T: rectangles on which the logarithms of �
 
 Three rectangles hold every V and D. Up to V₁: by log(1 + V) and log(1 + D)/log(1 + νV), ν = T/(T - 1). Beyond it, with
 two scales, that of the softmax's own width and that of V: up to D₁ by 1/√V and log(1 + D), beyond D₁ by 1/√D and
-arccos(C/V). In these variables what is left of β^k at large β is smooth to the end, so that no expansion takes over there or
-at V = 0. At T = 2 the rows of negative covariance, A'(-z') = 1 - A'(z'), have two rectangles of their own, by 2V - D.
+arccos(C/V). In these variables what is left of β^k at large β is smooth to the end, so that no expansion takes over
+there or at V = 0. At T = 2 rows of negative covariance, A'(-z') = 1 - A'(z'), have two rectangles of their own, by
+2V - D.
 
 Values at Chebyshev points of each rectangle are interpolated, and written as polynomials of degree 9 by 9 on 8 by 8
 cells; one row's (D = 0) are alike in V alone. The error is measured at places of neither. Source: derived here.

@@ -39,6 +39,7 @@ class Overlap(Node):
 
     tex_letter = "Phi"
     is_enclosed = False
+    moves_near_zero = True
 
     def __new__(cls, T, V, D, kind):
         T, V, D, kind = sp.sympify(T), sp.sympify(V), sp.sympify(D), kind if kind in KINDS else KINDS[int(kind)]
@@ -112,7 +113,7 @@ class Overlap(Node):
     def _eval_evalf(self, prec):
         if self.free_symbols:
             return None
-        bits = prec + 10
+        bits = prec + 6
         V, D = (str(sp.N(x, int(bits / 3.3) + 5)) for x in (self.variance, self.apart))
         if not 0 <= float(D) <= 2 * float(V) * (1 + 1e-15):
             raise MeanFieldError(f"{shown(self)} has a covariance of modulus above its variance.")

@@ -32,7 +32,7 @@ def digits(kind: str, T: int, V: str, D: str, prec: int) -> str:
     lost = max(0, -round(math.log2(float(D)))) if kind == "chord" and float(D) > 0 else 0  # by a difference
     prec += min(lost, prec)
     with balls.precision(prec + 60 + 6 * T.bit_length()):
-        rule = _Rule(T, float(V), float(D), math.log(2) * prec + 14.0)
+        rule = _Rule(T, float(V), float(D), math.log(2) * prec + 8.0)
         v, d = arb(V), arb(D)
         if kind == "chord" and float(D) < 1e-3 * 2.0 ** (-prec / 8):  # the mean of slopes, by four of them
             x, w = _gauss()
