@@ -283,4 +283,5 @@ def ball(e: sp.Expr):
 
 def filled(e: sp.Expr, case: Network) -> sp.Expr:
     """The printed expression with the averages of this network's φ in place of the placeholders."""
-    return placeholders.filled(e, case.theory.activations[0])
+    of = case.theory.activations  # attention alone has none
+    return placeholders.filled(e, of[0]) if of else e

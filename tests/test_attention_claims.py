@@ -7,11 +7,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from derivations.attention import CLAIMS, SLOW, depth
+from derivations.attention import CLAIMS, SLOW, STATEMENTS, depth, softmax
+from derivations.attention.acceptance import CHECKS
 from derivations.judging import judge
 
 
-@pytest.mark.parametrize("claim", [pytest.param(c, marks=[pytest.mark.slow] * (c in SLOW), id=c.source) for c in CLAIMS])
+@pytest.mark.parametrize(
+    "claim", [pytest.param(c, marks=[pytest.mark.slow] * (c in SLOW), id=c.source) for c in CLAIMS]
+)
 def test_the_print_and_its_contrast_come_out_as_they_should(claim):
     """A right statement holds and its planted change does not; a wrong one fails and the right one holds."""
     complaint = judge(claim).complaint
@@ -23,7 +26,7 @@ def test_sources_are_told_apart():
     assert Counter(c.misprint for c in CLAIMS)[True] >= 9
 
 
-# --------------------------------------------------------------------- uniform attention and relu, by a loop in plain NumPy
+# ------------------------------------------------------------- uniform attention and relu, by a loop in plain NumPy
 
 
 def kinks(x: float) -> tuple[float, float]:
@@ -63,3 +66,65 @@ def test_the_setting_of_2002_04745_by_a_loop(norm):
     assert_runs_as_looped(norm)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         assert_runs_as_looped(norm, lost=1e-4)
+
+
+# ------------------------------------------------------------------------------- attention, by softmaxes that are drawn
+
+
+def drawn(T: int, s: float, r: float, r_g: float, draws: int = 4000, through_scores: bool = True) -> np.ndarray:
+    """(variance, covariance, gradient, gradients of two) of C7 at V = 1 by drawn scores, with their errors in row 1.
+
+    A token's value and gradient have the covariance (1 - r)δ + r. Given A, the gradient by values is Aᵀ of what comes
+    in; by scores dS = A ⊙ (gVᵀ - rows' means), which queries and keys hand on with their own covariance G.
+    """
+    rng = np.random.default_rng(7)
+    G = (1 - r) * np.eye(T) + r
+    G_g = (1 - r_g) * np.eye(T) + r_g
+    L = np.linalg.cholesky(G)
+    found = []
+    for _ in range(draws):
+        S = s * L @ rng.standard_normal((T, T)) @ L.T
+        A = np.exp(S - S.max(axis=1, keepdims=True))
+        A /= A.sum(axis=1, keepdims=True)
+        mixed, back = A @ G @ A.T, A.T @ G_g @ A
+        if through_scores:  # g_t v_s is normal with the covariance G_g,tt' G_ss'
+            N = np.linalg.cholesky(G_g) @ rng.standard_normal((T, T)) @ L.T
+            D = A * (N - (A * N).sum(axis=1, keepdims=True))
+            back = back + s * s * (D @ G @ D.T + D.T @ G @ D)
+        off = T * (T - 1)
+        rows = [np.trace(mixed) / T, (mixed.sum() - np.trace(mixed)) / off]
+        found.append([*rows, np.trace(back) / T, (back.sum() - np.trace(back)) / off])
+    return np.array([np.mean(found, axis=0), np.std(found, axis=0) / draws**0.5])
+
+
+def assert_as_drawn(T: int, s: float, r: float, r_g: float, through_scores: bool = True) -> None:
+    value, error = drawn(T, s, r, r_g, through_scores=through_scores)
+    ours = [softmax.exact(kind, T, s, r, r_g) for kind in softmax.KINDS]
+    z = (value - ours) / error
+    assert np.abs(z).max() < 4, f"z-scores {z}"
+
+
+@pytest.mark.parametrize("place", [(8, 1.5, 0.3, 0.0), (8, 0.6, 0.5, 0.4)])
+def test_the_moments_of_attention_by_drawn_softmaxes(place):
+    """Forward and backward, with gradients that are correlated between tokens, at one head given its softmax."""
+    assert_as_drawn(*place)
+    with pytest.raises(AssertionError, match="z-scores"):
+        assert_as_drawn(*place, through_scores=False)
+
+
+def test_where_the_coded_gradient_leaves_ten_per_cent():
+    """(T, r, r_g) and the score deviation s, as the page has it."""
+    for T, r, r_g, s in ((16, 0.0, 0.0, 0.196), (128, 0.3, 0.3, 0.485), (128, 0.0, 0.7, 1.14)):
+        assert softmax.first_off("gradient", T, r, r_g, most=2.0) == pytest.approx(s, rel=0.02)
+
+
+def test_every_statement_stands_in_the_table():
+    assert [row[0] for row in STATEMENTS] == [f"C{i}" for i in range(1, 31)]
+    claimed = {c.source.split(",")[0] for c in CLAIMS if c.source.startswith("C")}
+    unclaimed = {"C9", "C10", "C16", "C20", "C22"}  # a log, a setting, data, order L/d, and the model of C21
+    assert claimed == {row[0] for row in STATEMENTS} - unclaimed
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_acceptance_values(check):
+    assert check.misses() <= 1 < check.misses("1/100")

@@ -17,7 +17,7 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.attention.networks import DENSE, Built, behind_dyt, block, two_factors, uniform
-from derivations.claims import Claim, Equation, Formula, Holds
+from derivations.claims import Claim, Formula, Holds
 from derivations.placeholders import A, B
 from meanfield.base.symbols import K, l
 from meanfield.networks import Schedule
@@ -59,7 +59,8 @@ def between(bounds: tuple[float, float], tokens: int) -> bool:
     """Whether 1 + b l lies on its side of K_l for both b, l = 1 … 2000."""
     found = run(PRE, 2000, tokens).K
     at = np.arange(len(found))
-    return bool((1 + bounds[0] * at <= found * (1 + 1e-12)).all() and (found <= (1 + bounds[1] * at) * (1 + 1e-12)).all())
+    low, high = (1 + b * at for b in bounds)
+    return bool((low <= found * (1 + 1e-12)).all() and (found <= high * (1 + 1e-12)).all())
 
 
 def missing(power: float, tokens: int) -> bool:
