@@ -39,8 +39,8 @@ STATEMENTS: tuple[tuple[str, str, str, str], ...] = (
     ("C21", "2403.02579", PARTLY, "transition: yes. Where tokens come together λ_g - λ_a = log(1 + α_A²/((1 - "
      "α_A²)K*)) > 0, so that both are 0 nowhere there but at α_A = 0; the best loss rests on training"),
     ("C22", "third party", EXACT, "the model of C21, with α = ½: ordered at σ_w = 1, chaotic at 8"),
-    ("C23", "2505.24333, code", PARTLY, "the limit; at T = 512, p = .3, β = 1.5 it says 0 for .19: the correction is "
-     "about ½/log T at β = 2β_c and still .04 at T = 10⁶"),
+    ("C23", "2505.24333, code", PARTLY, "the limit; at T = 512, p = .3, β = 1.5 it says q' - p' = 0 for .127; the "
+     "correction is about ½/log T at β = 2β_c, still .04 at T = 10⁶"),
     ("C24", "2505.24333, code", EXACT, "its maps are the engine's with Φ(1) = Y, Φ(ρ) = 0: proved; α multiplies the "
      "skip"),
     ("C25", "2505.24333, code", WRONG, "networks follow √(2/(1 - ρ)), by normalized q, p: proved and measured"),
