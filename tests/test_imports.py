@@ -186,6 +186,8 @@ PUBLIC = {
     "meanfield.theory.depth_scales": None,
     "meanfield.correlators.linear_networks": None,
     "meanfield.bias.guessing": {"variance_over_inputs"},
+    "meanfield.numeric.quadrature.softmax": {"softmax_average"},
+    "meanfield.symbolic.averages.overlap": {"Overlap"},
     "meanfield.presentation.figures": None,
     "meanfield.presentation.tables": None,
 }

@@ -9,7 +9,7 @@ from typing import Any
 import meanfield as mf
 from derivations.claims import Network
 from meanfield.networks import Attention, RMSNorm, Schedule
-from meanfield.networks.transformers import dyt, gpt
+from meanfield.networks.architectures import dyt, gpt
 
 ONE = {f"sigma_{name}": 1 for name in ("q", "k", "v", "o", "1", "2", "e")}
 DENSE = mf.Dense(sigma_w=1, sigma_b=0)
