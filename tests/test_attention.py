@@ -8,7 +8,7 @@ import sympy as sp
 from scipy.integrate import quad
 
 import meanfield as mf
-from meanfield.base.symbols import J, K, K_ab, J_ab, Theta, Theta_ab, distance, sigma_b, sigma_w, tokens
+from meanfield.base.symbols import J, J_ab, K, K_ab, Theta, Theta_ab, distance, sigma_b, sigma_w, tokens
 from meanfield.networks import Attention, Dense, LayerNorm, Network, Nonlinearity, Residual, RMSNorm, Scale, Sequential
 from meanfield.networks import architectures as nets
 from meanfield.symbolic.averages.overlap import overlap, overlap_slope
@@ -210,7 +210,7 @@ def test_alone_attention_takes_the_third_power():
     for gap in (3e-3, 1e-40, 1e-100):
         run = theory.propagate(
             sigma_w=1, sigma_b=0, sigma_q=1, sigma_k=1, tokens=16, depth=2, quantities=("K", "distance"),
-            start={"K": 1, "K_ab": 1 - gap, "distance": 2 * gap},
+            start={"K": 1, "distance": 2 * gap},
         )  # fmt: skip
         made = run.log_distance[-1] - np.log(2 * run.K[-1])
         tolerance = gap * 10 if gap > 1e-6 else 1e-10
@@ -276,8 +276,9 @@ def test_rms_norm_divides_by_the_second_moment():
     odd = [one_input(Sequential((Nonlinearity("tanh"), norm, Dense()))) for norm in (RMSNorm(), LayerNorm())]
     for name in ("K", "J"):
         assert mf.equal(odd[0][name], odd[1][name])
-    both = [one_input(Sequential((Nonlinearity("relu"), norm, Dense()))).doit()["J"] for norm in (RMSNorm(), LayerNorm())]
-    assert not mf.equal(*both)
+    chains = [Sequential((Nonlinearity("relu"), norm, Dense())) for norm in (RMSNorm(), LayerNorm())]
+    uneven = [one_input(one).doit()["J"] for one in chains]
+    assert not mf.equal(*uneven)
 
 
 def test_a_scale_follows_a_schedule():
@@ -287,10 +288,50 @@ def test_a_scale_follows_a_schedule():
 
 def test_presets_place_their_norms():
     def norms(block):
-        return [sum(isinstance(one, LayerNorm | RMSNorm) for one in part.branch.blocks) if isinstance(part, Residual) else 1
-                for part in block.blocks]  # fmt: skip
+        parts = [part.branch.blocks if isinstance(part, Residual) else (part,) for part in block.blocks]
+        return [sum(isinstance(one, LayerNorm | RMSNorm) for one in held) for held in parts]
 
     assert norms(nets.gpt().block) == [1, 1] and norms(nets.peri().block) == [2, 2]
     assert norms(nets.encoder_postln().block) == [0, 1, 0, 1] == norms(nets.deepnorm(alpha=2).block)
     assert isinstance(nets.llama().block.blocks[0].branch.blocks[0], RMSNorm)
     assert isinstance(nets.gpt(), Network) and nets.gpt().first.sigma_w == mf.Param("sigma_e")
+
+
+# ------------------------------------------------------------------------------------------------- against networks
+
+
+def assert_close(measured: np.ndarray, expected: float, width: int) -> None:
+    """A mean over networks, 4 standard errors and a share 6/width of it away at most."""
+    error = measured.std(ddof=1) / np.sqrt(len(measured))
+    z = (measured.mean() - expected) / np.hypot(error, 6 / width * abs(expected))
+    assert abs(z) < 4, f"{measured.mean():.5g} ± {error:.2g} is not {expected:.5g} (z = {z:.1f})"
+
+
+SHARED = {"sigma_q": 1.5, "sigma_k": 1.5, "sigma_v": 1.2, "sigma_o": 1}
+
+
+def pre_norm(act: str = "gelu") -> Sequential:
+    feed = Sequential((RMSNorm(affine=False), mf.Gate("silu", own("1"), own("1")), own("2"))) if act == "gate" else None
+    plain = Sequential((LayerNorm(affine=False), own("1"), Nonlinearity(act), own("2"))) if feed is None else feed
+    attention = Attention(8, key_dim=64, query=own("q"), key=own("k"), value=own("v"))
+    return Sequential((Residual(Sequential((LayerNorm(affine=False), attention, own("o")))), Residual(plain)))
+
+
+@pytest.mark.parametrize("act", ["gelu", "gate"])
+def test_networks_have_the_shares_of_every_matrix(act):
+    """Θ by kind of matrix: Σ over the entries w of one matrix of (∂z/∂w)², by gradients of networks."""
+    block, width, depth, T = pre_norm(act), 64, 3, 6
+    numbers = SHARED | {"sigma_1": 1.3, "sigma_2": 0.9}
+    found = mf.empirical.run_ensemble(
+        block, width=width, depth=depth, networks=40, seed=3, tokens=T, sigma_w=1, sigma_b=0, read="last",
+        quantities=("G_w",), keep_samples=True, **numbers,
+    )  # fmt: skip
+    own_of = ["sigma_q", "sigma_k", "sigma_v", "sigma_o", "sigma_1"] + ["sigma_1"] * (act == "gate") + ["sigma_2"]
+    gradients = found.samples["G_w"][:, 1:].sum(axis=1) / width  # per input of a matrix
+    assert gradients.shape[1] == len(own_of)
+    names = tuple(f"Theta[{d}]" for d in range(1, len(own_of) + 1))
+    run = mf.derive(block).propagate(sigma_w=1, sigma_b=0, depth=depth, tokens=T, quantities=names, **numbers)
+    for d, name in enumerate(own_of):
+        assert_close(numbers[name] ** 2 * gradients[:, d], float(run.values[names[d]][-1]), width)
+    with pytest.raises(AssertionError, match="is not"):
+        assert_close(numbers["sigma_q"] ** 2 * gradients[:, 0], float(run.values[names[2]][-1]), width)

@@ -157,10 +157,12 @@ HOMES = {
 }
 RULES = {
     "BatchNorm": {"symbolic/blocks/batch"},
-    "AffineNorm": {"symbolic/blocks/batch"},
+    "AffineNorm": {"symbolic/blocks/batch", "networks/transformers"},
     "Pool": {"symbolic/blocks/pooling"},
-    "Gate": {"symbolic/blocks/gates"},
-    "LayerNorm": {"symbolic/blocks/rules", "symbolic/blocks/naming", "symbolic/asymptotics/branch"},
+    "Gate": {"symbolic/blocks/gates", "networks/transformers"},
+    "LayerNorm": {
+        "symbolic/blocks/rules", "symbolic/blocks/naming", "symbolic/asymptotics/branch", "networks/transformers",
+    },
     "Scale": {"symbolic/blocks/rules", "tuning/records"},  # the factor of a branch that `recommend` writes
 }
 

@@ -35,13 +35,12 @@ from meanfield.networks.records import (
     exact,
     mlp,
 )
-from meanfield.networks.transformers import deepnorm, dyt, encoder_postln, gpt, llama, peri
-
-__all__ = [
-    "LETTERS", "PRESETS", "batchnorm_mlp", "decays", "deepnorm", "dyt", "encoder_postln", "full_residual", "gpt",
-    "keywords", "llama", "mlp", "mlp_mixer", "peri", "postln", "preln", "preset", "resmlp", "resnet", "swiglu",
-    "usual_activation",
-]  # fmt: skip
+from meanfield.networks.transformers import deepnorm as deepnorm
+from meanfield.networks.transformers import dyt as dyt
+from meanfield.networks.transformers import encoder_postln as encoder_postln
+from meanfield.networks.transformers import gpt as gpt
+from meanfield.networks.transformers import llama as llama
+from meanfield.networks.transformers import peri as peri
 
 LETTERS = ("v", "w", "a", "b")  # of the standard deviations of a full residual network
 

@@ -6,6 +6,10 @@ from .averages.expansion import at_infinity as at_infinity
 from .averages.expansion import at_zero as at_zero
 from .averages.node import Average as Average
 from .averages.node import NoClosedForm as NoClosedForm
+from .averages.overlap import overlap as overlap
+from .averages.overlap import overlap_chord as overlap_chord
+from .averages.overlap import overlap_slope as overlap_slope
+from .averages.overlap import softmax_entropy as softmax_entropy
 from .blocks.walk import rule as rule
 from .correlator_laws.smooth_class import ClassLaw as ClassLaw
 from .correlator_laws.smooth_class import class_law as class_law

@@ -24,7 +24,7 @@ def theory_of(
     if isinstance(phi, Block) and architecture is None:
         phi, architecture = None, phi
     choice(weights, "weights", WEIGHTS)
-    if norm is not None:
+    if norm is not None and not isinstance(architecture, str):  # a preset says what its own may be
         choice(norm, "norm", NORMS)
     if isinstance(architecture, str):
         found = _preset(phi, architecture, residual, mu, norm, weights, parameters)

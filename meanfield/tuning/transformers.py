@@ -14,8 +14,8 @@ from meanfield.base.export import Result, plain
 from meanfield.base.printed import wrapped
 from meanfield.base.results import MeanFieldError, one_line
 from meanfield.networks.attention import Attention
-from meanfield.networks.folds import chain, fold, rebuild, with_dense
-from meanfield.networks.records import Block, Constant, Dense, Gate, Network, Param, Residual, Schedule
+from meanfield.networks.folds import chain, fold, holds_activation, rebuild, with_dense
+from meanfield.networks.records import Block, Constant, Dense, Network, Param, Residual, Schedule
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory.theory import Theory
 from meanfield.tuning import snippets
@@ -194,7 +194,7 @@ def _roles(block: Block) -> tuple[str, ...]:
     def of(one: Block, inside: tuple[None, ...]) -> None:
         if isinstance(one, Attention):
             found[-3:] = ["query", "key", "value"]
-        elif isinstance(one, Gate):
+        elif one.inner() and holds_activation(one):  # a gate
             found[-2:] = ["up", "gate"]
         elif isinstance(one, Dense):
             found.append("output" if found and found[-1] == "value" and "output" not in found else "dense")

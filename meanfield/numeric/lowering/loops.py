@@ -158,7 +158,7 @@ class Loop:
     layer: str  # the name of the number of the layer that is made, if a step holds it
     held: dict[str, int]  # functions that are a table and nothing else: its first octave
     functions: str  # source of the functions called
-    jumps: bool = False  # whether some distance falls as its root: then none is so small that it counts as 0
+    jumps: bool = False  # whether some distance falls as a power of itself: then none is so small that it counts as 0
 
     @property
     def ends(self) -> bool:
@@ -182,7 +182,10 @@ def loop(
         ids[recursion.layer].name if recursion.knows_layer else "",
         held,
         functions,
-        any(isinstance(n, Stretch) and not n.params and pieces(n.function, Z[0]).jumps() for n in names_of),
+        any(
+            n.moves_near_zero or (isinstance(n, Stretch) and not n.params and bool(pieces(n.function, Z[0]).jumps()))
+            for n in names_of
+        ),
     )
 
 

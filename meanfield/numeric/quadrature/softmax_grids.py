@@ -91,8 +91,8 @@ def marginal(T: int, u: np.ndarray, V: float, L: float, spacing: float = 0.0) ->
         parts = -np.expm1(-X), first, X * first
         if s.ndim == 1:
             k = round((s.size - w.size) / (u.size - 1))
-            return tuple(_VIEW(x, w.size)[::k] @ w for x in parts)  # type: ignore[return-value]
-        return tuple(x @ w for x in parts)  # type: ignore[return-value]
+            return tuple(_VIEW(x, w.size)[::k] @ w for x in parts)
+        return tuple(x @ w for x in parts)
     s, below, density = _localized(T, u, V, L, spacing)
     first = np.exp(s - np.exp(s))
     weights = np.stack([first, np.exp(s) * first], axis=1)

@@ -25,6 +25,7 @@ class Node(sp.Expr):
     is_real = True
     tex_letter = "A"  # where a long formula names its averages
     is_enclosed = True  # whether its digits can be certified
+    moves_near_zero = False  # whether a ratio of distances that holds it moves, however small they are
     is_constant_number = False  # whether it is known to the formula as a number (a moment of a function)
 
     @property

@@ -9,7 +9,7 @@ doubles. No ball is claimed: what the rule leaves out is estimated, not bounded.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from flint import arb, arb_mat, ctx, fmpz, fmpz_mat
@@ -36,16 +36,18 @@ def digits(kind: str, T: int, V: str, D: str, prec: int) -> str:
         v, d = arb(V), arb(D)
         if kind == "chord" and float(D) < 1e-3 * 2.0 ** (-prec / 8):  # the mean of slopes, by four of them
             x, w = _gauss()
-            found = sum((b * _rows(rule, v, a * d)[2] for a, b in zip(x, w)), arb(0))
+            found = sum((b * _rows(rule, v, a * d, 2)[2] for a, b in zip(x, w)), arb(0))
         elif kind == "chord":
-            near, far = _row(rule, v), _rows(rule, v, d)
+            near = _row(rule, v)
+            far = _rows(rule, v, d, 0 if near[0] < 0.5 else 1)
             found = ((near[0] - far[0]) if near[0] < 0.5 else (far[1] - near[1])) / d
         elif kind in ("growth", "entropy"):
             found = _row(rule, v)[3 if kind == "growth" else 4]
         elif kind == "by_V":
-            found = _row(rule, v)[3] - _row(rule, v)[2] if d == 0 else _rows(rule, v, d)[3]
+            found = _rows(rule, v, d, 3)[3]
         else:
-            found = (_row(rule, v) if d == 0 else _rows(rule, v, d))[0 if kind == "value" else 2]
+            k = 0 if kind == "value" else 2
+            found = _row(rule, v)[k] if d == 0 else _rows(rule, v, d, k)[k]
         return found.mid().str(round(prec / 3.3) + 5, radius=False)
 
 
@@ -183,11 +185,11 @@ def _row(rule: _Rule, V: arb) -> tuple[arb, ...]:
     return tuple(T * (T - 1) * h * x for x in total)
 
 
-def _rows(rule: _Rule, V: arb, D: arb) -> tuple[arb, ...]:
-    """(Φ, 1 - Φ, ∂_C Φ, ∂_V Φ) of two."""
+def _rows(rule: _Rule, V: arb, D: arb, *wanted: int) -> dict[int, arb]:
+    """What is wanted of Φ, 1 - Φ, ∂_C Φ, ∂_V Φ (0 … 3) of two."""
     V_, C_ = rule.V, rule.V - float(D)
     if max(1.0, float(D)) <= C_:
-        return _along(rule, V, D)
+        return _along(rule, V, D, wanted)
     C = V - D
     d = rule.step(V_ - abs(C_))
     low = rule.lowest(V_)
@@ -205,13 +207,14 @@ def _rows(rule: _Rule, V: arb, D: arb) -> tuple[arb, ...]:
     order = range(width - 1, -1, -1) if C_ < 0 else range(width)  # what is shared has the other sign there
     other = [fixed.matrix([[x[j * k + i] * flat[i] for j in range(n)] for i in order]) for x in lines[:2]]
     both, by_u = (fixed.product(m, other[0]) for m in plain[:2])
-    cross, by_uu = fixed.product(plain[1], other[1]), fixed.product(plain[2], other[0])
+    cross = fixed.product(plain[1], other[1])
+    by_uu = fixed.product(plain[2], other[0]) if 3 in wanted else both
     one = [(q[i] + q[j] - both[i, j], p[i] - by_u[i, j], p[j] - by_u[j, i], cross[i, j], r[i] - by_uu[i, j]
             + r[j] - by_uu[j, i], 1 if i == j else 2) for i in range(n) for j in range(i + 1)]  # fmt: skip
-    return _integrals(rule.T, one, d * d)
+    return _integrals(rule.T, one, d * d, wanted)
 
 
-def _along(rule: _Rule, V: arb, D: arb) -> tuple[arb, ...]:
+def _along(rule: _Rule, V: arb, D: arb, wanted: Sequence[int]) -> dict[int, arb]:
     """The same of C ≥ 1, C ≥ D, over (u + v)/2 and u - v."""
     h = rule.step(float(D))
     k = max(1, math.floor(float(rule.step(rule.V)) / float(h)))
@@ -235,26 +238,32 @@ def _along(rule: _Rule, V: arb, D: arb) -> tuple[arb, ...]:
         made[2].append([p[s] * p[t] for s, t in pairs])
         made[3].append([(r[s] - p[s]) * (1 - q[t]) + (r[t] - p[t]) * (1 - q[s]) for s, t in pairs])
     sources = [fixed.matrix(m) for m in made]
-    by_u, by_v, both, second = (fixed.product(density, m) for m in sources)
+    by_u, by_v, both = (fixed.product(density, m) for m in sources[:3])
+    second = fixed.product(density, sources[3]) if 3 in wanted else both
     lost = fixed.product(below, sources[0] + sources[1])
     one = [(lost[i, j], by_u[i, j], by_v[i, j], both[i, j], second[i, j], 2 if j else 1)
            for i in range(len(a)) for j in range(n)]  # fmt: skip
-    return _integrals(rule.T, one, 2 * k * h * h)
+    return _integrals(rule.T, one, 2 * k * h * h, wanted)
 
 
-def _integrals(T: int, places, cell: arb) -> tuple[arb, ...]:
-    total = [arb(0)] * 4
+def _integrals(T: int, places, cell: arb, wanted: Sequence[int]) -> dict[int, arb]:
+    """Those that are wanted of the four integrals, from (1 - h, -h_u, -h_v, h_uv, h_uu + h_vv, weight) of each place."""
+    total = dict.fromkeys(wanted, arb(0))
     for lost, by_u, by_v, both, second, weight in places:
         m = 1 - lost
         power = _power(m, T - 3)
         first = power * m if T > 2 else arb(1)
-        product, squares = by_u * by_v, (by_u * by_u + by_v * by_v) / 2
-        terms = (
-            both * first * m / (T - 1), product * first, both * (2 * both * first + (T - 2) * product * power),
-            both * (second * first + (T - 2) * squares * power),
-        )  # fmt: skip
-        total = [a + weight * b for a, b in zip(total, terms)]
-    return tuple(T * (T - 1) * cell * x for x in total)
+        for k in wanted:
+            if k == 0:
+                term = both * first * m / (T - 1)
+            elif k == 1:
+                term = by_u * by_v * first
+            elif k == 2:
+                term = both * (2 * both * first + (T - 2) * by_u * by_v * power)
+            else:
+                term = both * (second * first + (T - 2) * (by_u * by_u + by_v * by_v) / 2 * power)
+            total[k] += weight * term
+    return {k: T * (T - 1) * cell * x for k, x in total.items()}
 
 
 def _power(x: arb, n: int) -> arb:

@@ -9,7 +9,7 @@ searched for.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +37,7 @@ QUANTITIES = ("K", "J", "distance", "c")
 NAMES = {-1: "ordered", 0: "critical", 1: "chaotic"}
 SHOWN = 8  # digits of an exponent that takes more operations than that to write
 SEARCHED = 512  # correlations between which a change of sign is looked for
-_NORMS = (1.0, 7.0)  # two variances at which the zeros of the map of c must agree
+_LARGE = (1e5, 1e6)  # variances from which zeros of the map of c are taken to infinity
 _CUBED = (
     "without a skip an Attention takes 1 - c to a multiple of its third power, so that its logarithm grows as 3^l, "
     "which is no term of a law; follow the distance with propagate"
@@ -108,62 +108,92 @@ def phase(theory: Maps, values: Mapping[str, sp.Expr], norm: sp.Expr) -> Phase:
 
 
 def _is_long(e: sp.Expr) -> bool:
-    return bool(nodes_in(e)) or e.count_ops() > SHOWN
+    return bool(nodes_in(e)) or e.has(sp.Float) or e.count_ops() > SHOWN
 
 
 def correlations(theory: Maps, values: Mapping[str, sp.Expr], norm: sp.Expr) -> Correlations:
     """Where correlations of two tokens end: c = 1 and what is found below it between 512 places, 0 ≤ c < 1."""
     from meanfield.numeric.correlations import CorrelationPoint, Correlations
 
-    here = phase(theory, values, norm)
-    found = [_zeros(theory, values, K) for K in _NORMS]
-    if len(found[0]) != len(found[1]) or not np.allclose(found[0], found[1], rtol=0, atol=1e-8):
-        raise MeanFieldError(
-            "Correlations are not available: the map of c depends on K, which does not settle apart from it; follow "
-            "both with propagate."
-        )
-    stable = "stable" if here.name == "ordered" else "marginal" if here.name == "critical" else "unstable"
-    slope = float(here.chi_J.value) if here.fixed_point is not None else 1.0
-    points = [CorrelationPoint(1.0, slope, stable)]
-    for gap in sorted(found[0].tolist()):
-        stable = "unstable" if stable != "unstable" else "stable"
-        slope = 1.0 if here.fixed_point is None else _slope(theory, values, gap)
-        points.append(CorrelationPoint(1 - gap, slope, stable, 1e-10, gap))
+    here, step = phase(theory, values, norm), _Step.of(theory, values)
+    grows = here.fixed_point is None
     K = np.nan if here.fixed_point is None else float(here.fixed_point.K.value)
+    gaps = step.where_K_grows() if grows else step.zeros(K)
+    if not grows and len(gaps) and not np.allclose(step(K, gaps)[0], K, rtol=1e-8, atol=0):
+        raise _moves()
+    stability = {"ordered": "stable", "critical": "marginal"}.get(here.name, "unstable")
+    points = [CorrelationPoint(1.0, 1.0 if grows else float(here.chi_J.value), stability)]
+    for gap in sorted(gaps.tolist()):
+        stability = "stable" if stability == "unstable" else "unstable"
+        slope = 1.0 if grows else step.slope(K, gap)
+        points.append(CorrelationPoint(1 - gap, slope, stability, 1e-8 if grows else 1e-10, gap))
     text = f"zeros of the map of c between {SEARCHED} places, 0 ≤ c < 1; {here.tokens}"
     return Correlations(K, tuple(points), Status.MEASURED, text)
 
 
-def _change(theory: Maps, values: Mapping[str, Any], K: float, gap: np.ndarray) -> np.ndarray:
-    """The next 1 - c over this one, less 1."""
-    from meanfield.numeric.solvers import propagate
-
-    recursion = positions.to_follow(theory.block, theory.first, theory.batch, ("K", "K_ab", "distance"))
-    inside = positions.inside(recursion, values)
-    numbers = {k: float(v) for k, v in values.items() if k not in inside}
-    own = {n: numbers.pop(n, 1.0) for n in ("sigma_w", "sigma_b")}
-    start = {"K": K * np.ones_like(gap), "K_ab": K * (1 - gap), "distance": 2 * K * gap}
-    held = propagate(recursion.replaced(inside), **own, depth=2, start=start, parameters=numbers, correlation=0.0)
-    return held.distance[..., -1] / (2 * held.K[..., -1] * gap) - 1
+def _moves() -> MeanFieldError:
+    return MeanFieldError(
+        "Correlations are not available: the map of c depends on K, which does not settle apart from it; follow both "
+        "with propagate."
+    )
 
 
-def _zeros(theory: Maps, values: Mapping[str, Any], K: float) -> np.ndarray:
-    """1 - c of the zeros, by change of sign and SciPy's root finder."""
-    from scipy.optimize import brentq
+@dataclass(frozen=True)
+class _Step:
+    """One block in floats: (K, 1 - c) → (K, distance)."""
 
-    grid = np.concatenate([np.geomspace(1e-9, 0.1, SEARCHED // 2, endpoint=False), np.linspace(0.1, 1, SEARCHED // 2)])
-    change = _change(theory, values, K, grid)
+    recursion: Recursion
+    own: dict[str, float]
+    parameters: dict[str, float]
 
-    def at(gap: float) -> float:
-        return float(_change(theory, values, K, np.array([gap]))[0])
+    @classmethod
+    def of(cls, theory: Maps, values: Mapping[str, Any]) -> _Step:
+        recursion = positions.to_follow(theory.block, theory.first, theory.batch, ("K", "K_ab", "distance"))
+        inside = positions.inside(recursion, values)
+        recursion = recursion.replaced(inside)
+        known = {p.name for p in recursion.parameters}
+        numbers = {k: float(v) for k, v in values.items() if k in known}
+        own = {n: numbers.pop(n, 1.0) for n in ("sigma_w", "sigma_b")}
+        return cls(recursion, own, numbers)
 
-    where = np.flatnonzero(np.sign(change[:-1]) * np.sign(change[1:]) < 0)
-    return np.array([brentq(at, grid[i], grid[i + 1], xtol=1e-13, rtol=1e-13) for i in where])
+    def __call__(self, K: float, gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        from meanfield.numeric.solvers import propagate
 
+        start = {"K": K * np.ones_like(gap), "distance": 2 * K * gap}
+        held = propagate(
+            self.recursion, **self.own, depth=2, start=start, parameters=self.parameters, correlation=0.0
+        )
+        return held.K[..., -1], held.distance[..., -1]
 
-def _slope(theory: Maps, values: Mapping[str, Any], gap: float) -> float:
-    """C′(c*) by central differences of fourth order."""
-    step = 1e-3 * min(gap, 1 - gap) if gap < 1 else 1e-3
-    places = gap + step * np.array([-2.0, -1.0, 1.0, 2.0])
-    nexts = (1 + _change(theory, values, 1.0, places)) * places
-    return float(nexts @ np.array([1.0, -8.0, 8.0, -1.0]) / (12 * step))
+    def change(self, K: float, gap: np.ndarray) -> np.ndarray:
+        """The next 1 - c over this one, less 1."""
+        following, distance = self(K, gap)
+        return distance / (2 * following * gap) - 1
+
+    def zeros(self, K: float) -> np.ndarray:
+        """1 - c that a block keeps, by change of sign and SciPy's root finder."""
+        from scipy.optimize import brentq
+
+        half = SEARCHED // 2
+        grid = np.concatenate([np.geomspace(1e-9, 0.1, half, endpoint=False), np.linspace(0.1, 1, half)])
+        change = self.change(K, grid)
+        where = np.flatnonzero(np.sign(change[:-1]) * np.sign(change[1:]) < 0)
+
+        def at(gap: float) -> float:
+            return float(self.change(K, np.array([gap]))[0])
+
+        return np.array([brentq(at, grid[i], grid[i + 1], xtol=1e-13, rtol=1e-13) for i in where])
+
+    def where_K_grows(self) -> np.ndarray:
+        """The zeros as K → ∞, from those at two large K: they move by a multiple of 1/K."""
+        (near, far), ratio = (self.zeros(K) for K in _LARGE), _LARGE[1] / _LARGE[0]
+        if len(near) != len(far) or not np.allclose(near, far, rtol=1e-3, atol=0):
+            raise _moves()
+        return (ratio * far - near) / (ratio - 1)
+
+    def slope(self, K: float, gap: float) -> float:
+        """C′(c*) by central differences of fourth order."""
+        step = 1e-3 * min(gap, 1 - gap) if gap < 1 else 1e-3
+        places = gap + step * np.array([-2.0, -1.0, 1.0, 2.0])
+        nexts = (1 + self.change(K, places)) * places
+        return float(nexts @ np.array([1.0, -8.0, 8.0, -1.0]) / (12 * step))
