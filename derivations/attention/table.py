@@ -32,7 +32,7 @@ STATEMENTS: tuple[tuple[str, str, str, str], ...] = (
     ("C17", "2103.03404, second-hand", PARTLY, "cubic: 1 - ρ' = (1 - ρ)³σ²(T - 1)/T², proved; its condition fails by "
      "√d at random matrices (γ unread, taken as 1)"),
     ("C18", "2103.03404", WRONG, "a skip slows collapse: 1 - ρ halves a layer without a norm (V = K), and goes as 1/l "
-     "behind one: the norm decides; without a skip collapse attracts behind any MLP"),
+     "behind one: the norm decides; without a skip it attracts also behind a tanh layer"),
     ("C19", "2206.03126, theorems unread", EXACT, "Θ_Q/Θ_V = (1 - ρ)²σ²(T - 1)/T², proved; "
      "branches of 1/√L keep 1 - ρ"),
     ("C20", "2306.17759, constants unread", UNREAD, "a noise of order L/d is not in the limit of infinite width"),
