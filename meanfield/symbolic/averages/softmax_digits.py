@@ -29,13 +29,14 @@ def digits(kind: str, T: int, V: str, D: str, prec: int) -> str:
     kind: "value", "slope", "chord", "by_V", "growth", "entropy", as of `Overlap`; T ≥ 2; V, D: decimals, V > 0, 0 ≤ D ≤
     2V. Raises: MeanFieldError where its grid would be too large.
     """
-    lost = max(0, -round(math.log2(float(D)))) if kind == "chord" and float(D) > 0 else 0  # by a difference
-    prec += min(lost, prec)
+    near_by = float(D) < 2.0 ** (-prec / 8 - 10)  # a mean of slopes; else a difference, which costs digits
+    if kind == "chord" and not near_by:
+        prec += max(0, -round(math.log2(float(D))))
     with balls.precision(prec + 60 + 6 * T.bit_length()):
         rule = _Rule(T, float(V), float(D), math.log(2) * prec + 8.0)
         v, d = arb(V), arb(D)
-        if kind == "chord" and float(D) < 1e-3 * 2.0 ** (-prec / 8):  # the mean of slopes, by four of them
-            x, w = _gauss()
+        if kind == "chord" and near_by:
+            x, w = _gauss() if float(D) > 2.0 ** (-prec / 2 - 8) else ([arb(0.5)], [arb(1)])
             found = sum((b * _rows(rule, v, a * d, 2)[2] for a, b in zip(x, w)), arb(0))
         elif kind == "chord":
             near = _row(rule, v)
@@ -247,7 +248,7 @@ def _along(rule: _Rule, V: arb, D: arb, wanted: Sequence[int]) -> dict[int, arb]
 
 
 def _integrals(T: int, places, cell: arb, wanted: Sequence[int]) -> dict[int, arb]:
-    """Those that are wanted of the four integrals, from (1 - h, -h_u, -h_v, h_uv, h_uu + h_vv, weight) of each place."""
+    """What is wanted of the four integrals, from (1 - h, -h_u, -h_v, h_uv, h_uu + h_vv, weight) of each place."""
     total = dict.fromkeys(wanted, arb(0))
     for lost, by_u, by_v, both, second, weight in places:
         m = 1 - lost
