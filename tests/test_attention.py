@@ -301,9 +301,9 @@ def test_presets_place_their_norms():
 
 
 def assert_close(measured: np.ndarray, expected: float, width: int) -> None:
-    """A mean over networks, 4 standard errors and a share 6/width of it away at most."""
+    """A mean over networks, 4 standard errors and a share 2/width of it away at most."""
     error = measured.std(ddof=1) / np.sqrt(len(measured))
-    z = (measured.mean() - expected) / np.hypot(error, 6 / width * abs(expected))
+    z = (measured.mean() - expected) / np.hypot(error, 2 / width * abs(expected))
     assert abs(z) < 4, f"{measured.mean():.5g} ± {error:.2g} is not {expected:.5g} (z = {z:.1f})"
 
 
@@ -317,7 +317,7 @@ def pre_norm(act: str = "gelu") -> Sequential:
     return Sequential((Residual(Sequential((LayerNorm(affine=False), attention, own("o")))), Residual(plain)))
 
 
-@pytest.mark.parametrize("act", ["gelu", "gate"])
+@pytest.mark.parametrize("act", ["gelu", pytest.param("gate", marks=pytest.mark.slow)])
 def test_networks_have_the_shares_of_every_matrix(act):
     """Θ by kind of matrix: Σ over the entries w of one matrix of (∂z/∂w)², by gradients of networks."""
     block, width, depth, T = pre_norm(act), 64, 3, 6
@@ -333,5 +333,6 @@ def test_networks_have_the_shares_of_every_matrix(act):
     run = mf.derive(block).propagate(sigma_w=1, sigma_b=0, depth=depth, tokens=T, quantities=names, **numbers)
     for d, name in enumerate(own_of):
         assert_close(numbers[name] ** 2 * gradients[:, d], float(run.values[names[d]][-1]), width)
-    with pytest.raises(AssertionError, match="is not"):
-        assert_close(numbers["sigma_q"] ** 2 * gradients[:, 0], float(run.values[names[2]][-1]), width)
+    for d, factor in ((3, 1.5), (0, 3)):  # those of queries scatter most
+        with pytest.raises(AssertionError, match="is not"):
+            assert_close(numbers[own_of[d]] ** 2 * gradients[:, d], factor * float(run.values[names[d]][-1]), width)

@@ -165,4 +165,4 @@ def _block(
         before, behind = (norm,) * (place != "post"), (norm,) * (place == "peri")
         made.append(Residual(Sequential((*before, *branch, *behind)), strength))
         made += [norm] * (place == "post")
-    return Network(Sequential(tuple(made)), Dense(sigma_w=deviation_of(sigma_e, "sigma_e"), sigma_b=0))  # type: ignore[arg-type]
+    return Network(Sequential(tuple(made)), Dense(sigma_w=deviation_of(sigma_e, "sigma_e"), sigma_b=0))

@@ -149,10 +149,10 @@ def _screen(r: TransformerRecommendation) -> list[str]:
             f"{f.entropy[block]:>9.3g}{f.query_share[block]:>9.3g}{shares:>18}"
         )
     out += ["", f"  {'':<12}{'K_L/K_1':>10}{'c':>9}{'log J':>9}{'Q/V':>20}{'least share':>13}"]
-    for one in (*r.recipes, f):
-        ends = f"{one.query_share.min():.2g} to {one.query_share.max():.2g}"
-        own = f"{one.growth:>10.4g}{one.c[-1]:>9.3g}{one.log_J[-1]:>9.3g}{ends:>20}{one.least_share:>13.2g}"
-        out.append(f"  {one.name:<12}{own}")
+    for each in (*r.recipes, f):
+        ends = f"{each.query_share.min():.2g} to {each.query_share.max():.2g}"
+        own = f"{each.growth:>10.4g}{each.c[-1]:>9.3g}{each.log_J[-1]:>9.3g}{ends:>20}{each.least_share:>13.2g}"
+        out.append(f"  {each.name:<12}{own}")
     return out + [""] + [f"  note: {one}" for one in r.caveats]
 
 
@@ -161,7 +161,11 @@ def recommend_transformer(
 ) -> TransformerRecommendation:
     """`recommend` for a block with attention."""
     roles = _roles(block)
-    heads = fold(block, lambda one, inside: max((one.heads if isinstance(one, Attention) else 0, *inside)))
+
+    def most(one: Block, inside: tuple[int, ...]) -> int:
+        return max((one.heads if isinstance(one, Attention) else 0, *inside))
+
+    heads = fold(block, most)
     if width % heads:
         raise MeanFieldError(
             f"The heads of an Attention divide its width, but {heads} heads of {width} neurons were asked for."

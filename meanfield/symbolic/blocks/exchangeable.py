@@ -100,7 +100,8 @@ def _derived(block: Block, size: int | None, correlation: sp.Expr, values_of, ot
         law = walk.ended(untrained(block), gaussian(Gaussian(2, one[0], {"J": one[1]["J"]}, apart))).law
     own, _, between = law.grams["J"]
     pair = (sp.oo, sp.S.Zero) if own == sp.oo else values_of(own, between)
-    values, closer = [law.cov[0], law.cov[2], *pair], ()
+    values = [law.cov[0], law.cov[2], *pair]
+    closer: tuple[tuple[sp.Symbol, sp.Expr, sp.Basic], ...] = ()
     if law.apart is not None:
         state.insert(2, variable(distance, 2 * (_FIRST - _BETWEEN)))
         values.insert(2, law.apart)

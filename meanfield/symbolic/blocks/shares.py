@@ -59,7 +59,8 @@ def shares(block: Block) -> Recursion:
     grams = {n: (own[n], own[n], both[n]) for n in names}
     law = walk.ended(numbered, gaussian(Gaussian(2, (K, K, K_ab), grams, apart))).law
     state.append(variable(K_ab, _BETWEEN))
-    values, closer = [law.cov[0], law.cov[2]], ()
+    values = [law.cov[0], law.cov[2]]
+    closer: tuple[tuple[sp.Symbol, sp.Expr, sp.Basic], ...] = ()
     if law.apart is not None:
         state.append(variable(distance, 2 * (_FIRST - _BETWEEN)))
         values.append(law.apart)

@@ -160,8 +160,9 @@ class _Step:
         from meanfield.numeric.solvers import propagate
 
         start = {"K": K * np.ones_like(gap), "distance": 2 * K * gap}
+        w, b = (self.own[n] for n in ("sigma_w", "sigma_b"))
         held = propagate(
-            self.recursion, **self.own, depth=2, start=start, parameters=self.parameters, correlation=0.0
+            self.recursion, sigma_w=w, sigma_b=b, depth=2, start=start, parameters=self.parameters, correlation=0.0
         )
         return held.K[..., -1], held.distance[..., -1]
 
