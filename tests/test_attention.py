@@ -131,6 +131,15 @@ def test_two_inputs_that_are_one_have_its_law():
     for name, alike in (("K_same", "K"), ("K_other", "K_ab"), ("Theta_same", "Theta"), ("Theta_other", "Theta_ab")):
         difference = canonical(both[name].xreplace(same)) - canonical(one[alike])
         assert sp.simplify(difference) == 0, name
+    nonlinear = Residual(Sequential((LayerNorm(affine=False), Nonlinearity("relu"), Dense(), heads(), own("o"))))
+    twice, once = across(nonlinear), exchangeable(nonlinear)
+    at = {"sigma_w": 1, "sigma_b": 0, "sigma_q": 2, "sigma_k": 1, "sigma_v": 1, "sigma_o": 1, "tokens": 4, "Q0": 1}
+    at |= {"K": 1, "K_ab": sp.Rational(1, 4), "distance": sp.Rational(3, 2), "c0": 0, "c_same": 1, "c_other": 0}
+    alike = {"K_same": 1, "K_other": sp.Rational(1, 4)}
+    one_step = twice.only("K_same", "K_other").iterate(at | alike, 2, 12)[-1]
+    known = once.only("K", "K_ab").iterate(at, 2, 12)[-1]
+    assert float(one_step["K_same"]) == pytest.approx(float(known["K"]), rel=1e-10)
+    assert float(one_step["K_other"]) == pytest.approx(float(known["K_ab"]), rel=1e-10)
     crossed = canonical(both["K_same"].xreplace(same | {K_other: K_ab / 2})) - canonical(one["K"])
     assert sp.simplify(crossed) != 0
 
@@ -207,6 +216,9 @@ def test_alone_attention_takes_the_third_power():
     assert theory.phase(sigma_w=1, sigma_b=0, sigma_q=1, sigma_k=1, tokens=16).name == "ordered"
     with pytest.raises(mf.MeanFieldError, match="third power"):
         theory.depth_law("c", sigma_w=1, sigma_b=0, sigma_q=1, sigma_k=1, tokens=16)
+    at = dict(sigma_w=1, sigma_b=0, sigma_q=1, sigma_k=1, tokens=16, depth=2, quantities=("K", "distance"))
+    run = theory.propagate(start={"K": 1, "distance": 6e-3}, **at)
+    assert float(run.distance[-1] / (2 * run.K[-1])) == pytest.approx(1.590e-9, rel=1e-3)  # networks: 1.600e-9 ± 3e-11
     for gap in (3e-3, 1e-40, 1e-100):
         run = theory.propagate(
             sigma_w=1, sigma_b=0, sigma_q=1, sigma_k=1, tokens=16, depth=2, quantities=("K", "distance"),
@@ -226,7 +238,127 @@ def test_collapsed_tokens_are_one_token():
     assert sp.simplify(near["J"] / J - plain["J"].subs(K, K + 1) / J).free_symbols  # attention adds to K alone
 
 
+def test_tokens_end_where_the_feed_forward_layer_keeps_them():
+    """Where a norm holds K, at the end of a run; where K grows, at the end of a long one."""
+    held = mf.derive("erf", architecture="gpt", heads=8, causal=False, norm="post")
+    at = SIGMAS | {"sigma_v": 0.3, "sigma_1": 3, "sigma_2": 3, "tokens": 16}
+    found, run = held.correlations(**at), held.propagate(depth=200, quantities=("c",), **at)
+    assert [p.stability for p in found] == ["unstable", "stable"]
+    assert found[1].c == pytest.approx(float(run.c[-1]), abs=1e-9) and found[1].c != pytest.approx(0.03, abs=1e-4)
+    free = mf.derive("erf", architecture="gpt", heads=8, causal=False)
+    at = SIGMAS | {"sigma_1": 2, "sigma_2": 3, "tokens": 16}
+    end, K1 = free.correlations(**at)[1].c, 1e6
+    for off in (-1e-3, 1e-3):  # at large K tokens move towards it from both sides
+        start = {"K": K1, "distance": 2 * K1 * (1 - end - off)}
+        run = free.propagate(depth=2, quantities=("K", "distance"), start=start, **at)
+        moved = start["distance"] / K1 - float(run.distance[-1] / run.K[-1])
+        assert moved * off < 0 and abs(moved) * K1 > 1e-5
+    mixed = Residual(Sequential((heads(), Dense(), Nonlinearity("erf"), Dense())), "1/2")
+    with pytest.raises(mf.MeanFieldError, match="does not settle apart"):
+        mf.derive(mixed).correlations(sigma_w=6, sigma_b=0.1, sigma_q=1, sigma_k=1, sigma_v=1, tokens=8)
+
+
+@pytest.mark.slow  # averages of two tanh are compiled
+def test_tokens_end_twice_beyond_the_edge_of_order():
+    """tanh, σ₁ = 2, twice beyond the edge, T = 16, σ = 1: c* = .631."""
+    theory = mf.derive("tanh", architecture="gpt", heads=8, causal=False)
+    found = theory.correlations(**(SIGMAS | {"sigma_1": 2, "sigma_2": "sqrt(5.148)", "tokens": 16}))
+    assert found[1].stability == "stable" and found[1].c == pytest.approx(0.6313, abs=1e-4)
+
+
+def test_against_the_limit_of_many_tokens():
+    """T = 512, ρ = .3, σ = 1.5 √(log T): the T → ∞ theory has K′ − K_ab′ = 0, the exact one .1266."""
+    theory = mf.derive(Sequential((heads(), own("o"))))
+    sigma = np.sqrt(1.5 * np.sqrt(np.log(512)))
+    run = theory.propagate(
+        sigma_w=1, sigma_b=0, sigma_q=sigma, sigma_k=sigma, sigma_v=1, sigma_o=1, tokens=512, depth=2,
+        quantities=("K", "distance"), start={"K": 1, "distance": 1.4},
+    )  # fmt: skip
+    assert float(run.distance[-1]) / 2 == pytest.approx(0.1266, abs=1e-4)
+
+
+def test_six_layers_beside_a_skip():
+    """σ = 3, μ = 1, T = 16, c = .2 where tokens enter, a norm before: ρ .671, K 4.86, J 21.8 (networks .675, 4.76 ±
+    .07, 20.6 ± 1.4)."""
+    theory = mf.derive(Residual(Sequential((LayerNorm(), heads(), own("o")))))
+    run = theory.propagate(
+        sigma_w=1, sigma_b=0, sigma_q=3, sigma_k=1, sigma_v=1, sigma_o=1, tokens=16, depth=7, correlation=0.2,
+        quantities=("K", "c", "J"),
+    )  # fmt: skip
+    assert float(run.c[-1]) == pytest.approx(0.671, abs=5e-4) and float(run.K[-1]) == pytest.approx(4.86, abs=5e-3)
+    assert float(run.J[-1]) == pytest.approx(21.8, abs=0.1)
+
+
+def test_where_queries_learn_at_collapse():
+    """Θ_Q/Θ_V = (1 − ρ)²σ²(T − 1)/T² where tokens are nearly alike [2206.03126]."""
+    theory, gap = mf.derive(Sequential((heads(), own("o")))), 1e-6
+    run = theory.propagate(
+        sigma_w=1, sigma_b=0, sigma_q=2, sigma_k=1, sigma_v=1, sigma_o=1, tokens=16, depth=2,
+        quantities=("Theta[1]", "Theta[3]"), start={"K": 1, "distance": 2 * gap},
+    )  # fmt: skip
+    ratio = float(run.values["Theta[1]"][-1] / run.values["Theta[3]"][-1])
+    assert ratio == pytest.approx(gap**2 * 4 * 15 / 256, rel=1e-4)
+
+
+def test_a_check_compares_tokens():
+    block = Residual(Sequential((LayerNorm(), Attention(8, key_dim=32), Dense())))
+    found = mf.check(block, sigma_w=1, sigma_b=0, width=128, depth=3, networks=60, tokens=4, quantities=("K", "K_ab"))
+    assert found.passed
+    wrong = mf.check(block, sigma_w=1, sigma_b=0.3, width=128, depth=3, networks=60, tokens=4, quantities=("K",))
+    assert wrong.passed  # another theory beside its own networks
+
+
+def test_a_language_model_gets_its_deviations():
+    found = mf.recommend("gpt", depth=13, width=768, heads=12, context=32)
+    gpt2 = found.recipes[0]
+    assert gpt2.growth == pytest.approx(189, rel=0.02) and gpt2.K[1] / gpt2.K[0] == pytest.approx(13, rel=0.03)
+    assert gpt2.c[-1] == pytest.approx(0.65, abs=0.01) and gpt2.log_J[-1] == pytest.approx(np.log(200), abs=0.05)
+    own_, far = found.followed, np.abs(np.log(gpt2.query_share)).max()
+    assert own_.growth < 3 < gpt2.growth and abs(own_.log_J[-1]) < abs(gpt2.log_J[-1])
+    assert np.abs(np.log(own_.query_share)).max() < 0.1 * far and own_.least_share >= 0.25
+    assert [one.key for one in found.layers][:5] == ["input", "query", "key", "value", "output"]
+    assert found.layers[1].weight_std == pytest.approx(found.layers[1].sigma_w / np.sqrt(768))
+    compile(found.torch(), "pasted", "exec")
+    drawn = mf.derive(found.network).sample(depth=13, tokens=32, draws=2, quantities=("K",)).estimate("K").mean
+    assert drawn[-1] / drawn[0] == pytest.approx(own_.growth, rel=0.05)
+
+
+@pytest.mark.parametrize(("settings", "match"), [
+    ({}, "give context="),
+    ({"context": 8, "heads": 7}, "divide its width"),
+    ({"context": 1, "heads": 8}, "context"),
+])  # fmt: skip
+def test_what_recommend_needs_of_a_language_model(settings, match):
+    with pytest.raises(mf.MeanFieldError, match=match):
+        mf.recommend("gpt", depth=5, width=96, **settings)
+
+
+@pytest.mark.parametrize("preset", ["llama", "encoder_postln", "peri", "deepnorm"])
+def test_every_placement_of_norms_gets_an_answer(preset):
+    more = {"alpha": 2} if preset == "deepnorm" else {}
+    found = mf.recommend(preset, depth=4, width=64, heads=8, context=6, seed=2, **more)
+    assert np.isfinite(found.followed.K).all() and found.followed.query_share.min() > 0.05
+    assert found.followed.growth < 8
+
+
 # -------------------------------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize("ask", [
+    lambda theory: theory.fixed_points(tokens=4, **SIGMAS),
+    lambda theory: theory.critical_line(),
+    lambda theory: theory.phase_diagram(),
+    lambda theory: theory.bias(tokens=4, **SIGMAS),
+    lambda theory: theory.kernel([[1.0], [2.0]], depth=2, **SIGMAS),
+])  # fmt: skip
+def test_what_has_no_meaning_for_tokens_says_what_has(ask):
+    with pytest.raises(mf.MeanFieldError, match=r"correlations say where|K_same|tokens of an input act"):
+        ask(mf.derive("relu", architecture="gpt", heads=8, causal=False))
+
+
+def test_tables_of_attention_are_set():
+    for theory in (mf.derive("relu", architecture="gpt", causal=False), mf.derive(Sequential((Attention(8), Dense())))):
+        assert "Phi" in theory.latex() and "Phi" in str(theory.table())
 
 
 @pytest.mark.parametrize(("block", "match"), [

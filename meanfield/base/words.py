@@ -240,6 +240,7 @@ ARGUMENTS = {
     "input_norm": ("propagate", "phase", "depth_law"),
     "correlation": ("propagate", "check"),
     "seed": ("check", "measure"),
+    "tokens": ("propagate", "sample", "check", "measure"),
 }
 
 

@@ -59,8 +59,10 @@ from meanfield.empirical.observables.wanted import PROBES
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.callables import Unreadable, named, values_of
 from meanfield.functions.formula import formula
-from meanfield.networks.folds import activations_of, dense_of, parts, symbols_in, with_activations
+from meanfield.networks.attention import Attention
+from meanfield.networks.folds import activations_of, dense_of, fold, parts, symbols_in, with_activations
 from meanfield.networks.records import OWN, Block, Network, Param, Projection
+from meanfield.symbolic.blocks.exchangeable import attends
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory.derivation import asked_of
 from meanfield.theory.theory import Theory
@@ -182,6 +184,7 @@ def check(
         )
     given: dict[str, Any] = own | dict(depth=depth, input_norm=input_norm, layerwise=layered)
     of_input: dict[str, Any] = {"input_dimension": input_dimension if "J0" in names else None}
+    of_input |= {"tokens": tokens} if attends(theory.block) else {}
     run = theory.propagate(**given, **of_input, **parameters, correlation=correlation, quantities=names)
     exact, free = numbered(theory, parameters)
     asked = given | free | {"input_ratio": Fraction(input_dimension or widths[0], widths[0])}
@@ -502,10 +505,11 @@ def layer_widths(width: Any, depth: int) -> tuple[int, ...]:
 
 
 def _denominator(block: Block, hidden: Mapping[str, Any]) -> int:
-    """What widths must be multiples of, so that every `expand` makes a whole number of neurons."""
+    """What widths must be multiples of, so that every `expand` makes a whole number of neurons, and so do heads."""
     held = [one.expand for one in dense_of(block)]
     values = [v for e in held for v in np.ravel(hidden.get(e.name, 1) if isinstance(e, Param) else float(e)).tolist()]
-    return math.lcm(*(Fraction(v).limit_denominator(1 << 12).denominator for v in values))
+    heads = fold(block, lambda one, inside: math.lcm(one.heads if isinstance(one, Attention) else 1, *inside))
+    return math.lcm(heads, *(Fraction(v).limit_denominator(1 << 12).denominator for v in values))
 
 
 def _wanted(theory: Theory, quantities, correlation) -> tuple[str, ...]:

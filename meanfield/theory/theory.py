@@ -980,6 +980,8 @@ class Theory(Maps):
         """The same with names for parameters whose decimals are too long to be read (SELU's), where one φ has some."""
         from meanfield.presentation.tables import long_parameters
 
+        if not self.activations:
+            return self
         (phi, *others) = self.activations
         named = {} if others else {k: k for k in long_parameters(phi)}
         if not named or phi.name not in activations():

@@ -27,7 +27,7 @@ _TEXT = {
     SLOPE: ("dPhi_{T}/dC({V}, {C})", r"\partial_C \Phi_{{{T}}}({V}, {C})"),
     CHORD: ("chord(Phi_{T})({V}, {C})", r"\frac{{\Phi_{{{T}}}({V}, {V}) - \Phi_{{{T}}}({V}, {C})}}{{{D}}}"),
     BY_V: ("dPhi_{T}/dV({V}, {C})", r"\partial_V \Phi_{{{T}}}({V}, {C})"),
-    GROWTH: ("d(Phi_{T}(V, V))/dV({V})", r"\frac{{d}}{{d V}} \Phi_{{{T}}}(V, V) \big|_{{V = {V}}}"),
+    GROWTH: ("d(Phi_{T}(V, V))/dV({V})", r"\Phi_{{{T}}}^{{\prime}}({V})"),
     ENTROPY: ("entropy_{T}({V})", r"H_{{{T}}}({V})"),
 }
 

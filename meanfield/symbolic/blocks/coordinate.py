@@ -150,7 +150,7 @@ class Coordinate:
             second = mean_of(self.pieces(p).map(lambda e: e**2).expr, self.law.variance(p))
             raw = second if m == 0 else second - 2 * m * self.mean(p) + m**2
             return tidy(scale * raw)
-        raw = mean_of(self.functions[p] * self.functions[q], self.law.over(p, q))
+        raw = mean_of(as_pair(self.functions[p] * self.functions[q], p, q), self.law.over(p, q))
         if m != 0 or n != 0:
             raw = raw - m * self.mean(q) - n * self.mean(p) + m * n
         return scale * tidy(raw)
@@ -225,15 +225,15 @@ class Coordinate:
             return scale * mean_of(f.diff().map(lambda e: e**2).expr, self.law.variance(p))
         over = self.law.near(p, q)
         if f.jumps():
-            return scale * _weak_slopes(mean_of(self.functions[p] * self.functions[q], over))
-        one, other = (self.pieces(r).diff().expr.xreplace({Z[0]: Z[r]}) for r in (p, q))
+            return scale * _weak_slopes(mean_of(as_pair(self.functions[p] * self.functions[q], p, q), over))
+        one, other = (self.pieces(r).diff().expr.xreplace({Z[0]: z}) for r, z in ((p, Z[0]), (q, Z[1])))
         return scale * mean_of(one * other, over)
 
     def expect(self, e: sp.Expr, p: int, q: int) -> sp.Expr:
         """⟨e⟩ of an expression in z_p and z_q."""
         if p == q:
             return mean_of(e.xreplace({Z[p]: Z[0]}), self.law.variance(p), apart=True)
-        return mean_of(e, self.law.over(p, q), apart=True)
+        return mean_of(as_pair(e, p, q), self.law.over(p, q), apart=True)
 
     def pushed(self, name: str, p: int, q: int) -> sp.Expr:
         """The Gram entry of the field `name` behind this coordinate, ∞ where a slope is."""
@@ -272,6 +272,11 @@ class Coordinate:
 
     def pieces(self, p: int) -> Pieces:
         return pieces(self.functions[p].xreplace({Z[p]: Z[0]}), Z[0])
+
+
+def as_pair(e: sp.Expr, p: int, q: int) -> sp.Expr:
+    """An expression in z_p and z_q, two positions, in Z[0] and Z[1]."""
+    return e.xreplace({Z[p]: Z[0], Z[q]: Z[1]}) if (p, q) != (0, 1) else e
 
 
 def per(e: sp.Expr, symbol: sp.Symbol) -> sp.Expr:

@@ -11,7 +11,7 @@ def describe(block: Block) -> str:
     """One line that names an architecture."""
     inner = ", ".join(str(activation(a)) for a in activations_of(block))
     kind: str = fold(block, _kind)
-    return f"{kind}, {inner}"
+    return f"{kind}, {inner}" if inner else kind
 
 
 def _kind(block: Block, inside: tuple[str, ...]) -> str:

@@ -53,6 +53,11 @@ def _closeness(theory: Maps, values: Mapping[str, sp.Expr]) -> tuple[Growth, Gro
     """The laws of the distance and of K as growths, and that of K."""
     _, apart = alike(theory)
     given = positions.kept(dict(values), apart)
+    if apart.knows_depth or apart.knows_layer:
+        raise MeanFieldError(
+            "Where tokens end at large depth is derived for blocks that are all alike, but here deviations follow a "
+            "Schedule; follow it with propagate."
+        )
     if apart["J"] == 0:
         raise MeanFieldError(f"The law of c is not available: {_CUBED}.")
     of_K = _depth.depth_law(apart, "K", given)

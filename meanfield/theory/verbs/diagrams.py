@@ -13,6 +13,7 @@ from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import J
 from meanfield.networks.folds import skip_of
 from meanfield.networks.records import OWN, Param
+from meanfield.symbolic.blocks.exchangeable import attends
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.recursions import plain_form
 from meanfield.symbolic.criticality.lines import critical_line
@@ -155,6 +156,11 @@ def initial_bias(theory: Maps, /, *, input_norm: object = 1, correlation: object
     theory, parameters = decided(theory, parameters)
     cosine = exact_number("correlation", correlation)
     require_cosine(cosine, correlation)
+    if attends(theory.block):
+        raise MeanFieldError(
+            "The guessing bias is one of inputs that are apart, and an Attention mixes the tokens of each; follow two "
+            "inputs with propagate(quantities=('K_same', 'K_other'))."
+        )
     if cosine == 1:
         raise MeanFieldError("The guessing bias of an input with itself is not available: give correlation < 1.")
     phase = phase_of(theory, input_norm=input_norm, **parameters)

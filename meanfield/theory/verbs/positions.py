@@ -27,7 +27,7 @@ from meanfield.symbolic.averages.sphere import SphereAverage
 from meanfield.symbolic.blocks.across import NAMES as ACROSS
 from meanfield.symbolic.blocks.across import across
 from meanfield.symbolic.blocks.batch import CONSTANT
-from meanfield.symbolic.blocks.exchangeable import SMALLEST, carried, exchangeable, kind_of
+from meanfield.symbolic.blocks.exchangeable import SMALLEST, attends, carried, exchangeable, kind_of
 from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.blocks.recursions import skip_strength, variable
 from meanfield.symbolic.blocks.shares import shares
@@ -440,6 +440,11 @@ def begun_start(start: sp.Expr, first: Dense) -> sp.Expr:
 
 
 def _refuse(block: Block) -> MeanFieldError:
+    if attends(block):
+        return MeanFieldError(
+            "Fixed points of K, critical lines and diagrams are not derived where an Attention mixes tokens; phase and "
+            "correlations say where tokens end, depth_law how, and propagate takes arrays of deviations."
+        )
     return MeanFieldError(
         f"The fixed point of the block {block} is not known: K and K_ab do not close apart from each other; follow "
         "them with propagate."
