@@ -19,7 +19,7 @@ FIGURES: tuple[tuple[str, str, str, str], ...] = (
     (BIAS, "9", HOLDS, "as figure 7"),
     (BIAS, "10", HOLDS, "residual ReLU, odd and even digits: bias is absorbed after 50 steps at every sigma_w"),
     (BIAS, "11", HOLDS, "residual tanh, the same"),
-    (BIAS, "12", OUT, "vision transformer: attention is not among the records"),
+    (BIAS, "12", OUT, "vision transformer: of images and sizes that are not trained here"),
     (BIAS, "13", OUT, "vision transformer"),
     (BIAS, "14", OUT, "ViT-L/16 fine-tuned on CIFAR-100"),
     (VARIANCE, "2", HOLDS, "zig: p divides at one rate; zag: accuracy rises with chi_v. That one line of p serves all "

@@ -146,6 +146,7 @@ def _of_matrices(block: Block, first: Dense, names: tuple[str, ...]) -> Recursio
     return found.only(*(n for n in names if n not in READ), *(("K_ab",) if "c" in names else ()))
 
 
+@remembered(maxsize=256)
 def to_follow(block: Block, first: Dense, size: int | None, names: tuple[str, ...]) -> Recursion:
     """What a run of `names` is made of."""
     if any(map(SHARE.fullmatch, names)):
@@ -407,6 +408,12 @@ def inside(recursion: Recursion, values: Mapping[str, Any]) -> dict[str, sp.Expr
     held = {s.name for n in nodes for s in n.args[3].free_symbols}
     found = {k: number(v, k) for k, v in values.items() if k in held}
     return found | _tokens(recursion, values)
+
+
+@remembered(maxsize=256)
+def at(recursion: Recursion, numbers: tuple[tuple[str, sp.Expr], ...]) -> Recursion:
+    """The recursion with these numbers inside its averages."""
+    return recursion.replaced(dict(numbers))
 
 
 def _tokens(recursion: Recursion, values: Mapping[str, Any]) -> dict[str, sp.Expr]:

@@ -203,7 +203,7 @@ def _positions(theory: Maps, places: dict, settings: dict, begin: dict, paramete
     if given["correlation"] is None:
         given["correlation"] = 0.0
     found = propagate(
-        recursion.replaced(numbers) if numbers else recursion,
+        positions.at(recursion, tuple(numbers.items())) if numbers else recursion,
         **given,
         **{k: settings[k] for k in ("depth", "layerwise", "every_layer")},
         parameters={k: double(k, v) for k, v in parameters.items() if k not in numbers},
