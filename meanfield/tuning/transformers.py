@@ -358,6 +358,11 @@ def _caveats(own: Followed, follow: _Follow, context: int, width: int) -> list[s
             f"{follow.tokens} tokens are not few beside width {width}: averages over softmax rows of a network miss "
             "those of infinite width by a share of the order of tokens/width."
         )
+    if fold(follow.block, lambda one, inside: isinstance(one, Attention) and one.scale == "1/d" or any(inside)):
+        out.append(
+            "scores are divided by the key dimension, so that those of independent queries and keys are about "
+            "1/sqrt(key dimension): attention is nearly uniform at the start, whatever their deviations."
+        )
     if own.least_share < LEAST:
         out.append(
             f"the least share of a branch in the last layer is {own.least_share:.2g}/L: norms in the way of the skips "

@@ -38,6 +38,7 @@ NAMES = {-1: "ordered", 0: "critical", 1: "chaotic"}
 SHOWN = 8  # digits of an exponent that takes more operations than that to write
 SEARCHED = 512  # correlations between which a change of sign is looked for
 _LARGE = (1e5, 1e6)  # variances from which zeros of the map of c are taken to infinity
+_JUMPS = "φ jumps and makes of a small difference one of the size of its root"
 _CUBED = (
     "without a skip an Attention takes 1 - c to a multiple of its third power, so that its logarithm grows as 3^l, "
     "which is no term of a law; follow the distance with propagate"
@@ -46,19 +47,28 @@ _CUBED = (
 
 def alike(theory: Maps) -> tuple[Recursion, Recursion]:
     """The recursions of (K, J) and of (K, growth of the distance) of tokens that are alike."""
-    return begun(collapsed(theory.block), theory.first), begun(of_distance(theory.block), theory.first)
+    found = begun(collapsed(theory.block), theory.first), begun(of_distance(theory.block), theory.first)
+    if any(one.knows_depth or one.knows_layer for one in found):
+        raise MeanFieldError(
+            "Where tokens end at large depth is derived for blocks that are all alike, but here deviations follow a "
+            "Schedule; follow it with propagate."
+        )
+    return found
+
+
+def _growth(apart: Recursion, given: Mapping[str, sp.Expr]) -> sp.Expr:
+    """What multiplies a small distance in a layer, with numbers: 0 where the tokens' values are all that is left."""
+    found = apart["J"]
+    return found if found == sp.oo else found.subs({s: given[s.name] for s in found.free_symbols if s.name in given})
 
 
 def _closeness(theory: Maps, values: Mapping[str, sp.Expr]) -> tuple[Growth, Growth, _depth.DepthLaw]:
     """The laws of the distance and of K as growths, and that of K."""
     _, apart = alike(theory)
     given = positions.kept(dict(values), apart)
-    if apart.knows_depth or apart.knows_layer:
-        raise MeanFieldError(
-            "Where tokens end at large depth is derived for blocks that are all alike, but here deviations follow a "
-            "Schedule; follow it with propagate."
-        )
-    if apart["J"] == 0:
+    if _growth(apart, given) == sp.oo:
+        raise MeanFieldError(f"The law of c is not available: the tokens do not come together, as {_JUMPS}.")
+    if _growth(apart, given) == 0:
         raise MeanFieldError(f"The law of c is not available: {_CUBED}.")
     of_K = _depth.depth_law(apart, "K", given)
     return grown(_depth.depth_law(apart, "J", given)), grown(of_K), of_K
@@ -70,7 +80,7 @@ def law(theory: Maps, quantity: str, values: Mapping[str, sp.Expr]) -> _depth.De
     Raises: MeanFieldError where they do not.
     """
     choice(quantity, "quantity", QUANTITIES)
-    if quantity in ("K", "J") and alike(theory)[1]["J"] == 0:
+    if quantity in ("K", "J") and _growth(alike(theory)[1], values) == 0:
         return _of_alike(theory, quantity, values)
     apart, own, of_K = _closeness(theory, values)
     gap = apart / own
@@ -99,9 +109,11 @@ def phase(theory: Maps, values: Mapping[str, sp.Expr], norm: sp.Expr) -> Phase:
     _, apart = alike(theory)
     given = positions.kept(dict(values), apart)
     found = phase_at(apart, given, norm)
-    if apart["J"] == 0:
+    if _growth(apart, given) == 0:
         zero = Solution(sp.S.Zero, Status.EXACT)
         return replace(found, name="ordered", chi_J=zero, tokens="1 - c is cubed in a layer")
+    if _growth(apart, given) == sp.oo:
+        return replace(found, name="chaotic", tokens=f"1 - c of two tokens does not fall to 0, as {_JUMPS}")
     distance, own, _ = _closeness(theory, values)
     gap = distance / own
     try:
@@ -127,7 +139,8 @@ def correlations(theory: Maps, values: Mapping[str, sp.Expr], norm: sp.Expr) -> 
     if not grows and len(gaps) and not np.allclose(step(K, gaps)[0], K, rtol=1e-8, atol=0):
         raise _moves()
     stability = {"ordered": "stable", "critical": "marginal"}.get(here.name, "unstable")
-    points = [CorrelationPoint(1.0, 1.0 if grows else float(here.chi_J.value), stability)]
+    steep = here.chi_J.value == sp.oo
+    points = [CorrelationPoint(1.0, 1.0 if grows and not steep else float(here.chi_J.value), stability)]
     for gap in sorted(gaps.tolist()):
         stability = "stable" if stability == "unstable" else "unstable"
         slope = 1.0 if grows else step.slope(K, gap)
