@@ -163,7 +163,8 @@ data.sets data.sources
 training.estimators training.prepared training.beside training.training_figures training.trained_networks training.train
 training.trainability
 tuning.records tuning.prediction tuning.fluctuation tuning.choices tuning.sampled tuning.initializers
-tuning.snippets tuning.answer tuning.scatter tuning.transformers tuning.recommend
+tuning.snippets tuning.answer tuning.scatter tuning.blockwise tuning.transformer_answer
+tuning.transformers tuning.recommend
 tuning.rates tuning.backward tuning.instance tuning.tuned tuning.sweep tuning.descent tuning.wide tuning.sensitivities
 tuning.tune
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.help cli.critical cli.laws cli.widths

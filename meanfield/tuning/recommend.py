@@ -26,7 +26,8 @@ from meanfield.tuning.records import chosen as values_of
 from meanfield.tuning.records import filled, kinds, open_scales, own_deviations, without_open_scales
 from meanfield.tuning.sampled import Drawn, followed
 from meanfield.tuning.scatter import TOKENS, derived, measured
-from meanfield.tuning.transformers import DRAWS, TransformerRecommendation, recommend_transformer
+from meanfield.tuning.transformer_answer import TransformerRecommendation
+from meanfield.tuning.transformers import DRAWS, recommend_transformer
 
 COSINE = 0.5  # of the two inputs whose correlation is followed
 DEEPEST, WIDEST = 100_000, 10_000_000
