@@ -192,11 +192,11 @@ def test_samples():
         theory = [number("value", T, V, D), number("slope", T, V, D), D * number("chord", T, V, D)]
         for sample, mean in zip(found, [*theory, number("entropy", T, V)]):
             z_score = (sample.mean() - mean) / (sample.std() / math.sqrt(n))
-            assert abs(z_score) < 4, z_score
+            assert abs(z_score) < 4, f"z = {z_score}"
 
     assert_within(V, r)
     for wrong in ((2.0, r), (V, 1.0), (1.05 * V, r), (V, 0.44)):  # σ for β², Φ(1) for Φ(ρ), five percent
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match="z = "):
             assert_within(*wrong)
 
 

@@ -31,7 +31,6 @@ def collapsed(block: Block, field: str = "J") -> Recursion:
     K' = K + sigma_b**2 + sigma_w**2*(sigma_b**2 + sigma_w**2)
     J' = J*(1 + sigma_w**4/K)
     >>> print(collapsed(block, "difference").only("J"))
-    K' = K + sigma_b**2 + sigma_w**2*(sigma_b**2 + sigma_w**2)
     J' = J
     """
     walk = Walk(kind="tokens")
