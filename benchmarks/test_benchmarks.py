@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from functools import partial
+from itertools import count
 
 import numba
 import numpy as np
@@ -23,6 +24,7 @@ from meanfield.empirical.ensemble.ensemble import run_ensemble
 from meanfield.empirical.random.philox import fill_normals
 from meanfield.networks import mlp
 from meanfield.numeric.lowering.assembly import lower
+from meanfield.numeric.quadrature.softmax import softmax_average
 
 TANH, POINT, PAIR = derive("tanh", residual=True), {"sigma_w": 1.0, "sigma_b": 0.1}, ("K_aa", "K_bb", "K_ab")
 TIMED = "from time import perf_counter as t; a = t(); {0}; print(t() - a)"
@@ -474,6 +476,59 @@ def test_sampled_mixer(beside):
     ours = partial(derive(architecture=block).sample, **place, draws=12)
     peer = partial(run_ensemble, block, **place, width=128, networks=12, probes=1)
     beside(ours, peer, "12 networks of 128 channels", rounds=3, bar=10.0)
+
+
+def _attention(tokens, width, heads, blocks, seed=0):
+    """Forward pass of pre-norm blocks in plain NumPy."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((tokens, width))
+
+    def weights(fan, made):
+        return rng.standard_normal((fan, made)) / math.sqrt(fan)
+
+    def normed(y):
+        return (y - y.mean(1, keepdims=True)) / y.std(1, keepdims=True)
+
+    for _ in range(blocks):
+        q, k, v = ((normed(x) @ weights(width, width)).reshape(tokens, heads, -1).swapaxes(0, 1) for _ in range(3))
+        scores = q @ k.swapaxes(1, 2) / math.sqrt(width // heads)
+        scores = np.exp(scores - scores.max(-1, keepdims=True))
+        mixed = (scores / scores.sum(-1, keepdims=True)) @ v
+        x = x + 0.3 * mixed.swapaxes(0, 1).reshape(tokens, width) @ weights(width, width)
+        x = x + 0.3 * np.maximum(normed(x) @ weights(width, 4 * width), 0) @ weights(4 * width, width)
+    return x
+
+
+SIGMAS = dict.fromkeys(("sigma_e", "sigma_q", "sigma_k", "sigma_v", "sigma_1"), 1) | {"sigma_o": 0.3, "sigma_2": 0.3}
+
+
+def test_softmax_overlap(beside):
+    """Overlap of two softmax rows of 128 scores, to 1e-12"""
+    rng = np.random.default_rng(0)
+
+    def sampled():
+        z = rng.standard_normal((2, 10_000, 128))
+        rows = np.exp(3 * np.stack([z[0], 0.6 * z[0] + 0.8 * z[1]]))
+        return (rows / rows.sum(-1, keepdims=True)).prod(0).sum(-1).mean()
+
+    variances = count(9000)  # no two calls alike: values are remembered
+    ours = lambda: softmax_average("value", 128, next(variances) / 1000, 3.6)  # noqa: E731
+    beside(ours, sampled, "10^4 sampled rows, NumPy", rounds=9, bar=0.02)
+
+
+def test_tokens(beside):
+    """K, c and J of two tokens through 100 pre-norm blocks"""
+    theory = derive("relu", architecture="gpt", heads=12, causal=False)
+    ours = partial(theory.propagate, depth=101, tokens=32, quantities=("K", "c", "J"), **SIGMAS)
+    beside(ours, partial(_attention, 32, 768, 12, 1), "one block of width 768, forward, NumPy", rounds=9, bar=0.01)
+
+
+def test_drawn_heads(beside):
+    """Drawn heads: K and J of 128 tokens, 12 heads, 12 causal blocks, 16 draws"""
+    theory = derive("gelu", architecture="gpt", heads=12)
+    ours = partial(theory.sample, depth=13, tokens=128, draws=16, **SIGMAS)
+    peer = partial(_attention, 128, 768, 12, 12)
+    beside(ours, peer, "16 networks of width 768, forward, NumPy", rounds=3, peer_units=1 / 16, bar=10.0)
 
 
 _DIAGRAM = """
