@@ -195,6 +195,7 @@ def _drivers(recursion: Recursion) -> list[StateVar]:
     inside: set[sp.Symbol] = set()
     for step in recursion.steps:
         inside |= _inside_averages(step)
+    inside |= sp.Tuple(*(e for one in recursion.closer for e in one)).free_symbols  # what decides by another formula
     found = {v for v in recursion.state if v.symbol in inside} | {recursion.state[0]}
     for i, w in enumerate(recursion.state):
         free = set().union(*[step.pick([i]).free_symbols for step in recursion.steps])

@@ -69,13 +69,23 @@ class Batch:
         mixed = mean @ turned
 
         def through(W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            """A W Aᵀ, and Σ_uu′ W_uu′ (J_t G_v J_t′)_uu′ with J_t = diag A_t − A_t A_tᵀ, the derivative of softmax."""
-            inner = left(self.A, W)
-            carried = inner @ turned
-            half = (0.5 * left(self.A, W * self.values) - inner * mean) @ turned
+            """A W Aᵀ, and Σ_uu′ W_uu′ (J_t G_v J_t′)_uu′ with J_t = diag A_t − A_t A_tᵀ, the derivative of softmax.
+
+            What all tokens share of W and of G_v, J_t does not see; without it less is lost where it is nearly all.
+            """
+            carried = left(self.A, W) @ turned
+            own = centered(W)
+            inner = left(self.A, own)
+            half = (0.5 * left(self.A, own * values) - inner * across) @ turned
             half += half.swapaxes(1, 2)
-            half += mixed * carried
+            half += apart * (inner @ turned)
+            diag = half.reshape(len(half), -1)[:, :: half.shape[1] + 1]
+            np.maximum(diag, 0.0, out=diag)  # a mean square: what is left of it below 0 is rounding
             return carried, half
+
+        values = centered(self.values)
+        across = left(self.A, values)
+        apart = across @ turned
 
         found = [mixed.sum(axis=0)]
         if self.keys is None or self.queries is None:
@@ -105,6 +115,12 @@ class Batch:
         """Σ over the heads of the entropy of every token's softmax."""
         terms = np.where(self.A > 0, -self.A * np.log(np.where(self.A > 0, self.A, 1.0)), 0.0)
         return terms.sum(axis=(0, 2))
+
+
+def centered(W: np.ndarray) -> np.ndarray:
+    """W less its mean over rows and over columns."""
+    rows = W - W.mean(axis=-1, keepdims=True)
+    return rows - rows.mean(axis=-2, keepdims=True)
 
 
 def left(A: np.ndarray, W: np.ndarray) -> np.ndarray:

@@ -191,7 +191,7 @@ def _one(setting: Setting, draw: int) -> tuple[Fields, dict[str, np.ndarray]]:
                 rows["chi"][layer - 1] = _own(fresh, setting.read)
                 size = _own(gram, setting.read)
                 if not 0 < size < math.inf or not 0 < rows["chi"][layer - 1] < math.inf:
-                    raise MeanFieldError(_no_jacobian(rows["chi"][layer - 1], layer))
+                    raise MeanFieldError(_no_jacobian(min(rows["chi"][layer - 1], size), layer))
                 log_J += math.log(size)
                 gram = gram / size
                 rows["log_J"][layer] = log_J
@@ -204,6 +204,12 @@ def _own(gram: np.ndarray, read: str) -> float:
 
 
 def _no_jacobian(chi: float, layer: int) -> str:
+    if chi < 0 or math.isnan(chi):
+        return (
+            f"J of the block that makes layer {layer + 1} is lost to rounding: scores are so large that almost every "
+            "softmax is a single 1, and J is made by the few that are not; take smaller deviations or fewer layers, or "
+            "propagate, which has their mean."
+        )
     size = "0" if chi == 0 else "infinite"
     return (
         f"J of the block that makes layer {layer + 1} is {size}, so that no perturbation is carried on; ask for "
