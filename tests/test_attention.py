@@ -300,6 +300,62 @@ def test_where_queries_learn_at_collapse():
     assert ratio == pytest.approx(gap**2 * 4 * 15 / 256, rel=1e-4)
 
 
+def test_laws_leave_open_what_the_way_to_collapse_decides():
+    """K − 3l/2 grows as l^(1/3) and log J − log l depends on the start: neither is O(1) or known."""
+    theory = mf.derive("relu", architecture="gpt", heads=8, causal=False)
+    at = SIGMAS | {"tokens": 64}
+    of_K, of_J = theory.depth_law("K", **at), theory.depth_law("J", **at)
+    assert of_K.remainder == of_J.remainder == "smaller" and str(of_K.law.expr) == "3*l/2"
+    assert any(str(t.coefficient) == "C" for t in of_J.terms) and of_J.exponent == 1
+    run = theory.propagate(depth=8000, quantities=("K", "J"), **at)
+    left = [float(run.K[n - 1]) - 1.5 * n for n in (1000, 8000)]
+    assert left[1] / left[0] == pytest.approx(2, rel=0.1)  # not a constant
+    ends = [float(theory.propagate(depth=4000, correlation=c, quantities=("J",), **at).log_J[-1]) for c in (0, 0.9)]
+    assert abs(ends[0] - ends[1]) > 0.5
+    plain = mf.derive(Residual(Sequential((heads(), own("o")))))
+    ones = {"sigma_w": 1, "sigma_b": 0, "sigma_q": 1, "sigma_k": 1, "sigma_v": 1, "sigma_o": 1, "tokens": 8}
+    assert plain.depth_law("c", **ones).terms[1].rate == -sp.log(2)
+    with pytest.raises(mf.MeanFieldError, match="scores grow"):
+        plain.depth_law("J", **ones)
+
+
+def test_scores_that_vanish_leave_the_mean_over_tokens():
+    uniform = mf.derive(Residual(Sequential((LayerNorm(), Attention(8, scale="1/d"), Dense()))))
+    run = uniform.propagate(sigma_w=1, sigma_b=0, depth=3, tokens=4, quantities=("K", "K_ab", "J", "distance"))
+    assert run.K[1] == pytest.approx(1.25) and run.K_ab[1] == pytest.approx(0.25)
+    assert [p.stability for p in uniform.correlations(sigma_w=1, sigma_b=0, tokens=4)] == ["stable"]
+
+
+def test_sampled_J_keeps_its_digits_where_tokens_are_alike():
+    block = Residual(Sequential((Attention(8, query=Dense(sigma_w=1, sigma_b=0)), Dense())))
+    at = dict(sigma_w=1, sigma_b=0, depth=14, tokens=8, correlation=0.9)
+    drawn = mf.derive(block).sample(draws=6, quantities=("J",), **at).samples["log_J"][:, -1]
+    assert drawn.mean() == pytest.approx(float(mf.derive(block).propagate(quantities=("J",), **at).log_J[-1]), abs=0.1)
+
+
+@pytest.mark.parametrize(("settings", "match"), [
+    ({"correlation": -0.34}, "lies in"),
+    ({"c_same": 1.5, "c_other": 0, "quantities": ("K_same",)}, "contradict"),
+    ({"start": {"K": 1, "distance": 3.9}}, "at most 2K"),
+    ({"tokens": 1, "quantities": ("entropy[1]",)}, "log T"),
+    ({"sigma_e": 0}, "all 0"),
+])  # fmt: skip
+def test_tokens_that_cannot_be_are_refused(settings, match):
+    theory = mf.derive("relu", architecture="gpt", heads=8, causal=False)
+    with pytest.raises(mf.MeanFieldError, match=match):
+        theory.propagate(**(SIGMAS | {"depth": 3, "tokens": 4} | settings))
+
+
+def test_correlations_near_the_edge_of_order_and_at_0():
+    theory = mf.derive("erf", architecture="gpt", heads=8, causal=False)
+    found = theory.correlations(**(SIGMAS | {"sigma_1": 2, "sigma_2": 1.363127 * 1.003, "tokens": 16}))
+    assert 1 - found[1].c == pytest.approx(0.001779, rel=2e-3)
+    apart = mf.derive("erf", architecture="encoder_postln").correlations(
+        **(SIGMAS | {"sigma_o": 0, "sigma_1": 3, "sigma_2": 2, "tokens": 8})
+    )
+    assert apart[1].c == 0 and apart[1].stability == "stable"
+
+
 def test_a_check_compares_tokens():
     block = Residual(Sequential((LayerNorm(), Attention(8, key_dim=32), Dense())))
     found = mf.check(block, sigma_w=1, sigma_b=0, width=128, depth=3, networks=60, tokens=4, quantities=("K", "K_ab"))
@@ -339,6 +395,41 @@ def test_every_placement_of_norms_gets_an_answer(preset):
     found = mf.recommend(preset, depth=4, width=64, heads=8, context=6, seed=2, **more)
     assert np.isfinite(found.followed.K).all() and found.followed.query_share.min() > 0.05
     assert found.followed.growth < 8
+
+
+def recommended(block, **more):
+    return mf.recommend(block, **({"depth": 5, "width": 64, "context": 8} | more))
+
+
+def test_recommend_keeps_what_the_record_says():
+    block = nets.gpt(heads=8, sigma_o="1/2", total=1)
+    found = recommended(block)
+    assert found.sigmas["output"][0] == pytest.approx(0.25)  # 1/2 over the root of 4 blocks
+    assert found.network.block.blocks[0].branch.blocks[2].sigma_w == mf.Schedule("1/2", 0, 1)
+    biased = recommended(Residual(Sequential((LayerNorm(), Attention(8), Dense(sigma_b="1/10")))))
+    assert biased.sigmas["output"][1] == 0.1 and biased.followed.fractions.min() > 0.05
+    tokens_ = recommended(Residual(Sequential((LayerNorm(), Attention(8), Dense(axis="tokens"), Dense()))))
+    assert [one.fan_in for one in tokens_.layers if one.axis == "tokens"] == [8]
+    other = Residual(Sequential((LayerNorm(), Dense(), Nonlinearity("relu"), Dense())))
+    beside = recommended(Residual(Sequential((LayerNorm(), Attention(8), Dense())), 1, other))
+    assert beside.followed.least_share > 0.24 and beside.followed.shares.shape == (2, 4)
+
+
+@pytest.mark.parametrize("mu", ["1/2", "9/10", "6/5"])
+def test_skips_of_other_strengths_get_finite_deviations(mu):
+    found = recommended("gpt", heads=8, mu=mu)
+    assert max(one.sigma_w for one in found.layers) < 4 and any("does not carry" in one for one in found.caveats)
+
+
+@pytest.mark.parametrize(("block", "match"), [
+    (Sequential((LayerNorm(), Attention(8), Dense())), "has none"),
+    (Residual(Sequential((LayerNorm(), Attention(8, value=Dense(sigma_w=0, sigma_b=0)), Dense()))), "adds nothing"),
+    (Residual(Sequential((Residual(Sequential((LayerNorm(), Attention(8), Dense()))), Dense()))), "inside"),
+    (nets.deepnorm(heads=8), "alpha is a symbol"),
+])  # fmt: skip
+def test_what_recommend_does_not_choose_gets_a_sentence(block, match):
+    with pytest.raises(mf.MeanFieldError, match=match):
+        recommended(block)
 
 
 # -------------------------------------------------------------------------------------------------- what is refused

@@ -142,7 +142,7 @@ ELSEWHERE: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         ("layer", "module", "registerlayer", "customlayer", "rmsnorm", "groupnorm"),
-        "a layer of your own is a record, a rule and an operation; docs/writing_a_layer.md writes one (RMSNorm is meanfield.networks.RMSNorm)",
+        "a layer of your own is a record, a rule and an operation; docs/writing_a_layer.md writes one",
     ),
     **dict.fromkeys(
         ("resume", "checkpoint"), "the same call with the same checkpoint=... goes on where it was stopped"

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from meanfield.networks.folds import chain, with_dense
-from meanfield.networks.records import Block, Constant, Dense, Param, Residual
+from meanfield.base.results import MeanFieldError
+from meanfield.networks.folds import chain, fold, has_skip, with_dense
+from meanfield.networks.records import Block, Constant, Dense, Param, Residual, Schedule
+from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory.theory import Theory
-from meanfield.tuning.records import kinds
+from meanfield.tuning.records import branch_end
 
 FOLLOWED = ("K", "K_ab", "J", "branch", "entropy", "query_share")
 
@@ -44,7 +46,7 @@ class Followed:
 
 @dataclass(frozen=True)
 class Follow:
-    """Follows deviations by role through the blocks. ends: the roles of the Dense that a branch ends in."""
+    """Follows deviations by role through the blocks."""
 
     block: Block
     roles: tuple[str, ...]
@@ -55,8 +57,20 @@ class Follow:
     seed: int
 
     @property
-    def ends(self) -> tuple[str, ...]:
-        return tuple(role for role, kind in zip(self.roles, kinds(self.block)) if kind.ends)
+    def ends(self) -> tuple[str | None, ...]:
+        """For every skip, in the order in which they are met, the role of the Dense that its branch ends in."""
+        found: list[str | None] = []
+        met = 0
+
+        def of(one: Block, inside: tuple[None, ...]) -> None:
+            nonlocal met
+            if isinstance(one, Dense):
+                met += 1
+            if isinstance(one, Residual):
+                found.append(None if branch_end(one.branch)[0] is None else self.roles[met - 1])
+
+        fold(self.block, of)
+        return tuple(found)
 
     def __call__(self, name: str, sigmas: Mapping[str, float], tangents: bool = True) -> Followed:
         first = Dense(sigma_w=exactly(sigmas["input"]), sigma_b=0)
@@ -69,6 +83,11 @@ class Follow:
         mean = {n: run.estimate(n).mean for n in run.samples}
         K = mean["K"]
         log_J = mean.get("log_J", np.full(len(K), np.nan))
+        if not self.ends:
+            raise MeanFieldError(
+                "Deviations of a network with attention are chosen for branches beside skips, and this block has none; "
+                "look at it with theory.sample(quantities=('K', 'entropy', 'query_share'))."
+            )
         branches = np.stack([mean[n] for n in sorted(n for n in mean if n.startswith("branch["))])
         return Followed(
             name, dict(sigmas), K, mean["K_ab"] / K, log_J, mean["entropy[1]"], mean["query_share[1]"],
@@ -83,24 +102,57 @@ def shares_of(block: Block, K: np.ndarray, branches: np.ndarray) -> tuple[np.nda
     A branch that adds b to a stream of variance μ²K is the fraction b/(μ²K + b) of it, and every later one leaves 1 −
     (its own fraction) of what was there; a norm in the way of the skip makes K = 1 and moves no share.
     """
-    parts, fractions = chain(block), np.empty_like(branches)
+    fractions = np.empty_like(branches)
     for at in range(branches.shape[1]):
-        here, place = float(K[at]), 0
-        for part in parts:
-            if isinstance(part, Residual):
-                kept = here * float(part.mu) ** 2 if not isinstance(part.mu, Param) else here
-                fractions[place, at] = branches[place, at] / (kept + branches[place, at])
-                here, place = kept + branches[place, at], place + 1
-            elif part.normalizes:
-                here = 1.0
+        found: list[float] = []
+        _along(block, float(K[at]), branches[:, at], found)
+        fractions[:, at] = found
     flat = fractions.T.ravel()
     later = np.append(np.cumprod((1 - flat)[::-1])[::-1][1:], 1.0)
     return (flat * later).reshape(-1, len(branches)).T, fractions
 
 
+def _along(block: Block, here: float, branches: np.ndarray, found: list[float]) -> float:
+    """The variance of the stream behind a block, where `here` comes in; the fractions of its branches go to `found`."""
+    for part in chain(block):
+        if isinstance(part, Residual) and not has_skip(part.branch):
+            if part.shortcut is not None:
+                here = _along(part.shortcut, here, branches, found)
+            here *= strength_of(part) ** 2
+            added = float(branches[len(found)])
+            found.append(added / (here + added) if here + added > 0 else np.nan)
+            here += added
+        elif part.normalizes:
+            here = 1.0
+        else:
+            raise MeanFieldError(
+                "Deviations of a network with attention are chosen for branches beside skips, one behind or beside the "
+                f"other, with norms between them, but {describe(part)} stands in the way of the skips or a skip inside "
+                "a branch; look at it with theory.sample(quantities=('K', 'branch', 'entropy', 'query_share'))."
+            )
+    return here
+
+
+def strength_of(skip: Residual) -> float:
+    """μ of a skip; MeanFieldError where it is a symbol."""
+    if isinstance(skip.mu, Param):
+        raise MeanFieldError(f"An initialization needs numbers, but {skip.mu.name} is a symbol; give {skip.mu.name}=….")
+    return float(skip.mu)
+
+
 def with_deviations(block: Block, roles: tuple[str, ...], sigmas: Mapping[str, float]) -> Block:
-    """The record with numbers."""
-    return with_dense(block, lambda at, one: replace(one, sigma_w=exactly(sigmas[roles[at]]), sigma_b=0))
+    """The record with numbers for the deviations that it leaves open; biases that it leaves open are 0."""
+
+    def put(at: int, one: Dense) -> Dense:
+        bias = 0 if isinstance(one.sigma_b, Param | Schedule) else one.sigma_b
+        return replace(one, sigma_w=exactly(sigmas[roles[at]]) if is_free(one) else one.sigma_w, sigma_b=bias)
+
+    return with_dense(block, put)
+
+
+def is_free(one: Dense) -> bool:
+    """Whether a Dense leaves its deviation open: a symbol, or a Schedule of one."""
+    return isinstance(one.sigma_w.value if isinstance(one.sigma_w, Schedule) else one.sigma_w, Param)
 
 
 def exactly(value: float) -> Constant:

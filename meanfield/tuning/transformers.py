@@ -10,11 +10,11 @@ import numpy as np
 
 from meanfield.base.results import MeanFieldError
 from meanfield.networks.attention import Attention
-from meanfield.networks.folds import chain, fold, holds_activation, rebuild, with_dense
-from meanfield.networks.records import Block, Dense, Network, Param, Schedule
+from meanfield.networks.folds import chain, dense_of, fold, holds_activation, rebuild
+from meanfield.networks.records import Block, Dense, Network, Param, Residual, Schedule
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.tuning.answer import Layer
-from meanfield.tuning.blockwise import Follow, Followed, exactly, with_deviations
+from meanfield.tuning.blockwise import Follow, Followed, exactly, is_free, strength_of, with_deviations
 from meanfield.tuning.records import kinds
 from meanfield.tuning.transformer_answer import TransformerRecommendation
 
@@ -43,21 +43,23 @@ def recommend_transformer(
     tokens, free = min(context, MOST_TOKENS), _open(block, roles)
     sized = _sized(block, width, heads)
     follow = Follow(sized, roles, depth, tokens, draws, input_norm, seed)
-    fans = dict(zip(roles, (float(one.fan or 1) * width for one in kinds(block))))
-    own = _chosen(follow, free)
+    each = dict(zip(roles, kinds(block)))
+    fans = {r: float(one.fan or 1) * (tokens if one.axis == "tokens" else width) for r, one in each.items()}
+    own, settled = _chosen(follow, free)
     common = {
         "GPT-2": {r: _GPT2 * math.sqrt(fan) for r, fan in fans.items()},
         "PyTorch": dict.fromkeys(fans, 1 / math.sqrt(3)) | {"input": 1.0},
     }
-    common["GPT-2"] |= {r: common["GPT-2"][r] / math.sqrt(2 * (depth - 1)) for r in follow.ends}
+    ends = [r for r in follow.ends if r is not None]
+    common["GPT-2"] |= {r: common["GPT-2"][r] / math.sqrt(len(follow.ends) * (depth - 1)) for r in ends}
     common["GPT-2"]["input"] = math.hypot(_GPT2, _GPT2 / 2)
-    recipes = tuple(follow(name, one | _held(block, roles)) for name, one in common.items())
+    recipes = tuple(follow(name, one | _held(block, roles, depth)) for name, one in common.items())
     layers = [Layer("input", "neurons", None, own.sigmas["input"], 0.0)]
-    layers += [Layer(r, "neurons", fans[r], own.sigmas[r], 0.0) for r in roles]
+    layers += [Layer(r, each[r].axis, fans[r], own.sigmas[r], _bias(one)) for r, one in zip(roles, dense_of(block))]
     return TransformerRecommendation(
         describe(block), depth, width, heads, context, tokens, draws, tuple(layers), own, recipes,
         Network(with_deviations(block, roles, own.sigmas), Dense(sigma_w=exactly(own.sigmas["input"]), sigma_b=0)),
-        tuple(_caveats(own, follow, context, width)),
+        tuple(_caveats(own, follow, context, width, settled)),
     )  # fmt: skip
 
 
@@ -71,7 +73,7 @@ def _roles(block: Block) -> tuple[str, ...]:
         elif one.inner() and holds_activation(one):  # a gate
             found[-2:] = ["up", "gate"]
         elif isinstance(one, Dense):
-            found.append("output" if found and found[-1] == "value" and "output" not in found else "dense")
+            found.append("output" if found and found[-1] == "value" else "dense")
 
     fold(block, of)
     counts = {one: found.count(one) for one in found}
@@ -83,30 +85,24 @@ def _roles(block: Block) -> tuple[str, ...]:
     return tuple(out)
 
 
+def _bias(one: Dense) -> float:
+    return 0.0 if isinstance(one.sigma_b, Param | Schedule) else float(one.sigma_b)
+
+
 def _open(block: Block, roles: tuple[str, ...]) -> set[str]:
     """The roles whose deviation is left to be chosen: a symbol, or a schedule of one."""
-    found = set()
-
-    def seen(at: int, one: Dense) -> Dense:
-        held = one.sigma_w.value if isinstance(one.sigma_w, Schedule) else one.sigma_w
-        if isinstance(held, Param):
-            found.add(roles[at])
-        return one
-
-    with_dense(block, seen)
-    return found
+    return {role for role, one in zip(roles, dense_of(block)) if is_free(one)}
 
 
-def _held(block: Block, roles: tuple[str, ...]) -> dict[str, float]:
-    """The deviations that the record says."""
+def _held(block: Block, roles: tuple[str, ...], depth: int) -> dict[str, float]:
+    """The deviations that the record says, of a Schedule those of the first block."""
     found = {}
-
-    def seen(at: int, one: Dense) -> Dense:
-        if not isinstance(one.sigma_w, Param | Schedule):
-            found[roles[at]] = float(one.sigma_w)
-        return one
-
-    with_dense(block, seen)
+    for role, one in zip(roles, dense_of(block)):
+        if not is_free(one):
+            held = one.sigma_w
+            value = held.value if isinstance(held, Schedule) else held
+            total = held.total if isinstance(held, Schedule) else 0
+            found[role] = float(value) * (depth - 1) ** (-float(total) / 2)  # type: ignore[arg-type]
     return found
 
 
@@ -121,31 +117,61 @@ def _sized(block: Block, width: int, heads: int) -> Block:
     return rebuild(block, put)
 
 
-def _chosen(follow: Follow, free: set[str]) -> Followed:
-    """The ends of the branches so that the least share of each is 1/(4L), queries and keys so that Θ_Q/Θ_V is 1 in the
-    geometric mean over the blocks; all else has deviation 1. Where norms stand in the way of the skips no choice gives
-    every branch 1/(4L): there each of n branches a block is the fraction 1/(nL) of what it is added to, which makes the
-    first one's share largest."""
-    sigmas = dict.fromkeys(("input", *follow.roles), 1.0) | _held(follow.block, follow.roles)
-    blocks, moving = follow.depth - 1, set(follow.ends) & free
-    for end in moving:
-        sigmas[end] = 1 / math.sqrt(blocks)
+def _chosen(follow: Follow, free: set[str]) -> tuple[Followed, bool]:
+    """(what is recommended, whether it settled). What ends a branch is such that the least share of each is 1/(4L),
+    queries and keys such that Θ_Q/Θ_V is 1 in the geometric mean over the blocks; all else has deviation 1. Where the
+    stream does not carry what was added (norms in the way of the skips, skips of another strength than 1, branches
+    that grow with it) no choice gives every branch 1/(4L): there each of n branches a block is the fraction 1/(nL) of
+    what it is added to, and what the skip takes away, if that is more."""
+    sigmas = dict.fromkeys(("input", *follow.roles), 1.0) | _held(follow.block, follow.roles, follow.depth)
+    blocks, count = follow.depth - 1, len(follow.ends)
+    moving = {end: i for i, end in enumerate(follow.ends) if end in free}
+    sigmas |= dict.fromkeys(moving, 1 / math.sqrt(blocks))
     quick = replace(follow, block=rebuild(follow.block, _quick), draws=2)
-    normed = any(part.normalizes for part in chain(follow.block))
+    least = None if _carries(follow.block) else [max(1 / (count * blocks), 1 - m**2) for m in _strengths(follow.block)]
     fixed = _any(follow.block, lambda one: one.qk_norm or one.scale == "1/d")  # scores that no deviation moves
-    asked = [role for role in ("query", "key") if role in free and not fixed]
+    asked = [] if fixed else [r for r in free if r.startswith(("query", "key"))]
+    if any(value == 0 for role, value in sigmas.items() if role.startswith(("query", "key"))):
+        asked = []
+    moved: dict[str, float] = {}
     for turn in range(ROUNDS):
         one = quick("", sigmas, tangents=False)
-        size = one.fractions.mean(axis=1) * len(one.fractions) if normed else one.shares.min(axis=1) / LEAST / MARGIN
-        moved = {end: float(size[i] * blocks) ** -0.5 for i, end in enumerate(follow.ends) if end in moving}
+        for end, i in moving.items():
+            f = one.fractions[i].mean()
+            size = one.shares[i].min() * blocks / LEAST / MARGIN if least is None else f / (1 - f) * (1 / least[i] - 1)
+            if not 0 < size < math.inf:
+                raise MeanFieldError(
+                    f"No deviation of {end} is found: its branch adds {'nothing' if size == 0 else 'no number'} to "
+                    "the stream, whatever it is; change the deviations that the record holds."
+                )
+            moved[end] = min(4.0, max(0.25, float(size) ** -0.5))
         if asked:
             ratio = float(np.exp(np.log(np.maximum(one.query_share, 1e-12)).mean()))
-            moved |= dict.fromkeys(asked, min(1.5, max(0.67, ratio ** (-0.5 / (2 * len(asked))))))
+            moved |= dict.fromkeys(asked, min(1.5, max(0.67, ratio ** (-0.25))))
         for role, factor in moved.items():
-            sigmas[role] *= min(4.0, max(0.25, factor))
+            sigmas[role] *= factor
         if turn and all(abs(factor - 1) < 0.01 for factor in moved.values()):
             break
-    return follow("this one", {role: float(f"{value:.4g}") for role, value in sigmas.items()})
+    settled = all(abs(factor - 1) < 0.1 for factor in moved.values())
+    return follow("this one", {role: float(f"{value:.4g}") for role, value in sigmas.items()}), settled
+
+
+def _skips(block: Block) -> tuple[Residual, ...]:
+    def of(one: Block, inside: tuple[tuple[Residual, ...], ...]) -> tuple[Residual, ...]:
+        return (*(skip for held in inside for skip in held), *((one,) if isinstance(one, Residual) else ()))
+
+    found: tuple[Residual, ...] = fold(block, of)
+    return found
+
+
+def _strengths(block: Block) -> list[float]:
+    return [strength_of(one) for one in _skips(block)]
+
+
+def _carries(block: Block) -> bool:
+    """Whether the stream keeps all that is added to it, and branches do not grow with it."""
+    plain = all(m == 1 for m in _strengths(block)) and not any(part.normalizes for part in chain(block))
+    return plain and all(bool(chain(one.branch)) and bool(chain(one.branch)[0].normalizes) for one in _skips(block))
 
 
 def _any(block: Block, of: Callable[[Attention], bool]) -> bool:
@@ -161,7 +187,7 @@ def _quick(one: Block) -> Block:
     return replace(one, heads=min(one.heads, 4), groups=None, key_dim=None, value_dim=None, rotary=0)
 
 
-def _caveats(own: Followed, follow: Follow, context: int, width: int) -> list[str]:
+def _caveats(own: Followed, follow: Follow, context: int, width: int, settled: bool) -> list[str]:
     out = ["tokens are taken as independent where they enter; positions are part of the embeddings."]
     if follow.tokens < context:
         out.append(f"{follow.tokens} of the {context} tokens were followed; further ones attend to more.")
@@ -175,9 +201,11 @@ def _caveats(own: Followed, follow: Follow, context: int, width: int) -> list[st
             "scores are divided by the key dimension, so that those of independent queries and keys are about "
             "1/sqrt(key dimension): attention is nearly uniform at the start, whatever their deviations."
         )
-    if own.least_share < LEAST:
+    if own.least_share < 0.99 * LEAST:
         out.append(
-            f"the least share of a branch in the last layer is {own.least_share:.2g}/L: norms in the way of the skips "
-            "leave no choice with more, or the record says the deviation."
+            f"the least share of a branch in the last layer is {own.least_share:.2g}/L: what the stream does not carry "
+            "(norms or other strengths in the way of the skips), or what the record holds, leaves no choice with more."
         )
+    if not settled:
+        out.append(f"the search did not settle within {ROUNDS} rounds; these numbers are where it stopped.")
     return out

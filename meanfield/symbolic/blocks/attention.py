@@ -86,6 +86,10 @@ def _attention(block: Attention, x: Coordinate, walk: Walk) -> Coordinate:
     """x → the heads' outputs."""
     x = walk.named(walk.settled(x))
     if x.positions == 1 and walk.kind == "tokens":
+        query, key = (walk(one, x).law for one in (block.query, block.key))
+        if block.scale != "1/d":  # per distance/2 of the signal at the block's start
+            size = query.cov[0] * key.grams.get(DIFFERENCE, (sp.S.Zero,))[0]
+            walk.scores.append(size / (query.cov[0] * key.cov[0]) if block.qk_norm else size)
         return _alike(walk(block.value, x))
     _refuse(block, walk)
     query, key, value = (walk(one, x).law for one in block.ways())

@@ -40,6 +40,20 @@ def collapsed(block: Block, field: str = "J") -> Recursion:
     return recursion_of(state, walk, (law.cov[0], sp.oo if growth == sp.oo else growth * J))
 
 
+def score_variances(block: Block) -> tuple[sp.Expr, ...]:
+    """β² of the softmax of every Attention, per half the distance of two tokens that are nearly alike: functions of K.
+    """
+    walk = Walk(kind="tokens")
+    walk.ended(untrained(block), gaussian(Gaussian(1, (K,), {DIFFERENCE: (sp.S.One,)})))
+    known = dict(walk.lets)
+    found = []
+    for one in walk.scores:
+        while one.free_symbols & set(known):
+            one = one.xreplace(known)
+        found.append(walk.plain(one))
+    return tuple(found)
+
+
 def of_distance(block: Block) -> Recursion:
     """`collapsed` with the growth of the distance."""
     return collapsed(block, DIFFERENCE)

@@ -1,9 +1,9 @@
 """What happens to the tokens of a network with attention at large depth: whether they come together, and how fast.
 
 At rank collapse, where every two tokens are alike, K, J and what is left of their differences obey maps of K alone
-(`symbolic/blocks/collapse`). Tokens come together where distance/K falls to 0, whatever the attention does: it takes of
-a small difference its third power. Elsewhere they end at a correlation c* < 1, a zero of the map of c, which is
-searched for.
+(`symbolic/blocks/collapse`). Tokens come together where distance/K falls to 0, since an Attention takes of a small
+difference its third power; J follows where scores fade, too. Elsewhere they end at a correlation c* < 1, a zero of the
+map of c, which is searched for.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import sympy as sp
 
 from meanfield.base.arguments import choice
 from meanfield.base.results import MeanFieldError, Solution, Status, Term
-from meanfield.base.symbols import l
+from meanfield.base.symbols import K, l, parameter
 from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.asymptotics.cells import At
 from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.growth import Growth, grown
 from meanfield.symbolic.averages.base import nodes_in
-from meanfield.symbolic.blocks.collapse import collapsed, of_distance
+from meanfield.symbolic.averages.expansion import at_infinity
+from meanfield.symbolic.blocks.collapse import collapsed, of_distance, score_variances
 from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.criticality.phases import Phase, phase_at
 from meanfield.symbolic.recursion import Recursion
@@ -84,12 +85,19 @@ def law(theory: Maps, quantity: str, values: Mapping[str, sp.Expr]) -> _depth.De
         return _of_alike(theory, quantity, values)
     apart, own, of_K = _closeness(theory, values)
     gap = apart / own
-    if direction(gap, At({})) >= 0:
+    if direction(gap, At({})) == 0:
+        raise MeanFieldError(
+            f"The law of {quantity} is not available: to first order 1 - c of two tokens stays as it is, and further "
+            "orders are not derived; follow it with propagate."
+        )
+    if direction(gap, At({})) > 0:
         raise MeanFieldError(
             f"The law of {quantity} is not available: the tokens do not come together here (1 - c of two that nearly "
             f"have goes as {gap.of_unknown_size.text()}); ask correlations for where they end, or propagate."
         )
     if quantity in ("K", "J"):
+        if quantity == "J":
+            _require_soft(theory, values, apart, own)
         return _of_alike(theory, quantity, values)
     held = (apart if quantity == "distance" else gap).of_unknown_size.law.terms
     below = tuple(replace(t, coefficient=-t.coefficient) for t in held)
@@ -98,10 +106,38 @@ def law(theory: Maps, quantity: str, values: Mapping[str, sp.Expr]) -> _depth.De
     return _depth.DepthLaw(l, sp.oo, terms, "smaller", quantity=quantity, regime=regime, status=of_K.status)
 
 
+def _require_soft(theory: Maps, values: Mapping[str, sp.Expr], apart: Growth, own: Growth) -> None:
+    """Refuse the law of J where scores grow although tokens come together: what queries and keys carry is then no
+    small part of J."""
+    given = {parameter(k): v for k, v in values.items()}
+    for one in score_variances(theory.block):
+        one = sp.sympify(one).subs(given).subs({s: values[s.name] for s in one.free_symbols if s.name in values})
+        power = at_infinity(one, 1).leading.power if one.has(K) and _has_terms(own) else sp.S.Zero
+        if direction(apart * own**power, At({})) >= 0:
+            raise MeanFieldError(
+                "The law of J is not available: K grows faster than tokens come together, so that scores grow, and "
+                "what queries and keys carry does not fade; follow J with propagate."
+            )
+
+
+def _has_terms(own: Growth) -> bool:
+    """Whether K moves at large depth."""
+    return bool(own.terms or own.products)
+
+
 def _of_alike(theory: Maps, quantity: str, values: Mapping[str, sp.Expr]) -> _depth.DepthLaw:
+    """The leading behaviour of one token, which that of many has, too; the constant depends on how they came together.
+    """
     one, _ = alike(theory)
     found = _depth.depth_law(one, quantity, positions.kept(dict(values), one))
-    return replace(found, regime=f"{found.regime}; of tokens that have come together")
+    regime = f"{found.regime}; of tokens that have come together"
+    if quantity == "J":
+        kept = tuple(t for t in found.terms if t.coefficient.free_symbols.isdisjoint({_depth.CONSTANT}))
+        grows = tuple(t for t in kept if t.power > 0 or (t.power == 0 and t.logs > 0))
+        terms = (*grows, Term(_depth.CONSTANT))
+    else:  # where every K is kept, the one that is left depends on how the tokens came together
+        terms = (Term(_depth.CONSTANT),) if found.regime.startswith("scale-invariant") else found.terms[:1]
+    return replace(found, terms=terms, remainder="smaller", exact=None, regime=regime)
 
 
 def phase(theory: Maps, values: Mapping[str, sp.Expr], norm: sp.Expr) -> Phase:
@@ -120,6 +156,8 @@ def phase(theory: Maps, values: Mapping[str, sp.Expr], norm: sp.Expr) -> Phase:
         name = NAMES[direction(gap, At({}))]
     except MeanFieldError:
         name = "undecided"
+    if name == "critical":
+        return replace(found, name=name, tokens="1 - c of two tokens stays as it is to first order; others decide")
     shown = gap.of_unknown_size.map(lambda e: sp.N(e, SHOWN) if not e.free_symbols and _is_long(e) else e)
     return replace(found, name=name, tokens=f"1 - c of two tokens ~ {shown.text()}")
 
@@ -134,11 +172,14 @@ def correlations(theory: Maps, values: Mapping[str, sp.Expr], norm: sp.Expr) -> 
 
     here, step = phase(theory, values, norm), _Step.of(theory, values)
     grows = here.fixed_point is None
-    K = np.nan if here.fixed_point is None else float(here.fixed_point.K.value)
+    found = sp.nan if here.fixed_point is None else here.fixed_point.K.value
+    K = float(found) if sp.sympify(found).is_number else 1.0  # where every K is kept, c does not see it
     gaps = step.where_K_grows() if grows else step.zeros(K)
     if not grows and len(gaps) and not np.allclose(step(K, gaps)[0], K, rtol=1e-8, atol=0):
         raise _moves()
-    stability = {"ordered": "stable", "critical": "marginal"}.get(here.name, "unstable")
+    stability = {"ordered": "stable", "chaotic": "unstable"}.get(here.name, "")
+    if not stability:  # of first order nothing happens: what is left decides
+        stability = "marginal" if step.change(_LARGE[1] if grows else K, np.array([1e-2]))[0] <= 0 else "unstable"
     steep = here.chi_J.value == sp.oo
     points = [CorrelationPoint(1.0, 1.0 if grows and not steep else float(here.chi_J.value), stability)]
     for gap in sorted(gaps.tolist()):
@@ -197,16 +238,17 @@ class _Step:
         grid = np.concatenate([np.geomspace(1e-9, 0.1, half, endpoint=False), np.linspace(0.1, 1, half)])
         change = self.change(K, grid)
         where = np.flatnonzero(np.sign(change[:-1]) * np.sign(change[1:]) < 0)
+        exact = grid[1:][change[1:] == 0]  # of independent tokens that stay so
 
         def at(gap: float) -> float:
             return float(self.change(K, np.array([gap]))[0])
 
-        return np.array([brentq(at, grid[i], grid[i + 1], xtol=1e-13, rtol=1e-13) for i in where])
+        return np.array([*(brentq(at, grid[i], grid[i + 1], xtol=1e-13, rtol=1e-13) for i in where), *exact])
 
     def where_K_grows(self) -> np.ndarray:
         """The zeros as K → ∞, from those at two large K: they move by a multiple of 1/K."""
         (near, far), ratio = (self.zeros(K) for K in _LARGE), _LARGE[1] / _LARGE[0]
-        if len(near) != len(far) or not np.allclose(near, far, rtol=1e-3, atol=0):
+        if len(near) != len(far) or not np.allclose(near, far, rtol=0.1, atol=0):
             raise _moves()
         return (ratio * far - near) / (ratio - 1)
 

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 def place(theory: Maps, given: dict) -> dict[str, sp.Expr]:
     """Exact values of σ_w, σ_b and parameters, each known to the recursion, σ and μ ≥ 0."""
-    refuse_unknown(given, theory.one_input, also=("sigma_w", "sigma_b", *symbols_in(theory.block)))
+    known = ("sigma_w", "sigma_b", *symbols_in(theory.block), *(("tokens",) if attends(theory.block) else ()))
+    refuse_unknown(given, theory.one_input, also=known)
     values = {k: exact_number(k, v) for k, v in given.items()}
     domains = theory.one_input.domains
     for name, value in values.items():

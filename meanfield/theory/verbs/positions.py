@@ -164,6 +164,42 @@ def to_follow(block: Block, first: Dense, size: int | None, names: tuple[str, ..
     return found.only(*dict.fromkeys(("K", *wanted)))
 
 
+def refuse_impossible(
+    block: Block,
+    places: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    begin: Mapping[str, Any],
+    names: tuple[str, ...],
+) -> None:
+    """Refuse correlations that no T tokens have, and two inputs' that contradict them."""
+    import numpy as np
+
+    T = parameters.get("tokens")
+    if not attends(block) or not isinstance(T, int | float) or T < 1:
+        return
+    if T == 1 and any(n.startswith("entropy") for n in names):
+        raise MeanFieldError("The entropy of a softmax over one token is 0, and so is what it is measured in, log T.")
+    cosine = np.asarray(0.0 if places["correlation"] is None else places["correlation"], dtype=float)
+    least = -1 / (T - 1) if T > 1 else -1.0
+    if not ((cosine >= least * (1 + 1e-12)) & (cosine <= 1)).all():
+        raise MeanFieldError(
+            f"The cosine of any two of {T} tokens lies in [{least:.4g}, 1], but correlation = "
+            f"{shown(places['correlation'])} was given."
+        )
+    if "distance" in begin and "K" in begin:
+        most = 2 * np.asarray(begin["K"]) * (1 - least)
+        if not (np.asarray(begin["distance"]) <= most * (1 + 1e-12)).all():
+            raise MeanFieldError(f"The distance of any two of {T} tokens is at most 2K T/(T - 1); give a smaller one.")
+    if {"c_same", "c_other"} <= set(parameters):
+        same, other = (np.asarray(parameters[n], dtype=float) for n in ("c_same", "c_other"))
+        inside = np.abs(same - other) <= (1 - cosine) * (1 + 1e-12)
+        if not (inside & (np.abs(same + (T - 1) * other) <= (1 + (T - 1) * cosine) * (1 + 1e-12) + 1e-15)).all():
+            raise MeanFieldError(
+                "c_same and c_other contradict the correlation of the tokens of one input: |c_same - c_other| is at "
+                "most 1 - c, and |c_same + (T - 1) c_other| at most 1 + (T - 1) c."
+            )
+
+
 def checked_start(given: Mapping[str, Any]) -> dict[str, Any]:
     """A start by K, K_ab and others."""
     wrong = sorted(set(given) - {"K", "K_ab", "distance", "J", "c_J", "Theta", "Theta_ab"})
@@ -207,9 +243,11 @@ def _count(met: np.ndarray) -> str:
 
 def refuse_nothing_left(run: Run, block: Block) -> None:
     """Refuse a run where a LayerNorm met neurons that are all the same: 0/0, which only σ's or inputs show, and J."""
+    import numpy as np
+
     if not any(part.normalizes == "neurons" for part in parts(block)):
         return
-    met = _undefined(run, "J", "log_J", "Theta")
+    met = _undefined(run, "J", "log_J", "Theta") | np.isnan(run.values["K"]).any(-1)
     if met.any():
         raise MeanFieldError(
             f"A LayerNorm acts on neurons that are all 0{_count(met)}, and divides by their standard deviation; take "

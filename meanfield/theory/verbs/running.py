@@ -15,6 +15,7 @@ from meanfield.base.symbols import N0
 from meanfield.functions.activations import activation
 from meanfield.networks.folds import activations_of, has_skip, symbols_in
 from meanfield.networks.records import Param
+from meanfield.symbolic.blocks.exchangeable import attends
 from meanfield.symbolic.coordinates import COORDINATES
 from meanfield.theory.verbs import positions
 from meanfield.theory.verbs.maps import Maps
@@ -194,8 +195,10 @@ def _positions(theory: Maps, places: dict, settings: dict, begin: dict, paramete
 
     wanted = tuple(quantities or ("K", "K_ab", *theory.default_quantities[1:]))
     recursion = positions.to_follow(theory.block, theory.first, theory.batch, wanted)
+    positions.refuse_impossible(theory.block, places, parameters, begin, wanted)
     parameters = {k: v for k, v in parameters.items() if k not in of_widths(theory.block)}
-    refuse_unknown(parameters, recursion, also=tuple(symbols_in(theory.block)))
+    also = (*symbols_in(theory.block), *(("tokens",) if attends(theory.block) else ()))
+    refuse_unknown(parameters, recursion, also=also)
     known = {p.name for p in recursion.parameters}  # a norm may hide a deviation
     parameters = {k: v for k, v in parameters.items() if k in known}
     numbers = inside_averages(recursion, parameters) | positions.inside(recursion, parameters)
@@ -210,6 +213,7 @@ def _positions(theory: Maps, places: dict, settings: dict, begin: dict, paramete
         start=positions.checked_start(begin),
     )
     if theory.kind == "tokens":
+        positions.refuse_nothing_left(found, theory.block)
         return replace(found, level="averaged")
     positions.refuse_constant(found)
     return found
