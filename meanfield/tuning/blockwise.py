@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from meanfield.base.results import MeanFieldError
-from meanfield.networks.folds import chain, fold, has_skip, with_dense
+from meanfield.networks.folds import fold, has_skip, through, with_dense
 from meanfield.networks.records import Block, Constant, Dense, Param, Residual, Schedule
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory.theory import Theory
@@ -104,33 +104,39 @@ def shares_of(block: Block, K: np.ndarray, branches: np.ndarray) -> tuple[np.nda
     """
     fractions = np.empty_like(branches)
     for at in range(branches.shape[1]):
-        found: list[float] = []
-        _along(block, float(K[at]), branches[:, at], found)
-        fractions[:, at] = found
+        fractions[:, at] = _fractions(block, float(K[at]), branches[:, at])
     flat = fractions.T.ravel()
     later = np.append(np.cumprod((1 - flat)[::-1])[::-1][1:], 1.0)
     return (flat * later).reshape(-1, len(branches)).T, fractions
 
 
-def _along(block: Block, here: float, branches: np.ndarray, found: list[float]) -> float:
-    """The variance of the stream behind a block, where `here` comes in; the fractions of its branches go to `found`."""
-    for part in chain(block):
-        if isinstance(part, Residual) and not has_skip(part.branch):
-            if part.shortcut is not None:
-                here = _along(part.shortcut, here, branches, found)
-            here *= strength_of(part) ** 2
-            added = float(branches[len(found)])
-            found.append(added / (here + added) if here + added > 0 else np.nan)
-            here += added
-        elif part.normalizes:
-            here = 1.0
-        else:
-            raise MeanFieldError(
-                "Deviations of a network with attention are chosen for branches beside skips, one behind or beside the "
-                f"other, with norms between them, but {describe(part)} stands in the way of the skips or a skip inside "
-                "a branch; look at it with theory.sample(quantities=('K', 'branch', 'entropy', 'query_share'))."
-            )
-    return here
+def _fractions(block: Block, start: float, branches: np.ndarray) -> list[float]:
+    """The fraction that every branch is of the stream it is added to, where the block starts with the variance K."""
+    found: list[float] = []
+
+    def of(part: Block, here: float) -> float:
+        return 1.0 if part.normalizes else np.nan  # what else stands in the way leaves nothing of the stream
+
+    def joined(part: Block, ways: tuple[float, ...]) -> float:
+        if not isinstance(part, Residual):
+            return np.nan
+        kept, added = ways[0] * strength_of(part) ** 2, float(branches[len(found)])
+        if np.isnan(kept) or has_skip(part.branch):
+            raise _refusal(part)
+        found.append(added / (kept + added) if kept + added > 0 else np.nan)
+        return kept + added
+
+    if np.isnan(through(block, start, of, joined)):
+        raise _refusal(block)
+    return found
+
+
+def _refusal(part: Block) -> MeanFieldError:
+    return MeanFieldError(
+        "Deviations of a network with attention are chosen for branches beside skips, one behind or beside the other, "
+        f"with norms between them, but in {describe(part)} something else stands in the way of the skips, or a skip "
+        "inside a branch; look at it with theory.sample(quantities=('K', 'branch', 'entropy', 'query_share'))."
+    )
 
 
 def strength_of(skip: Residual) -> float:

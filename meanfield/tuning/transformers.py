@@ -130,7 +130,7 @@ def _chosen(follow: Follow, free: set[str]) -> tuple[Followed, bool]:
     quick = replace(follow, block=rebuild(follow.block, _quick), draws=2)
     least = None if _carries(follow.block) else [max(1 / (count * blocks), 1 - m**2) for m in _strengths(follow.block)]
     fixed = _any(follow.block, lambda one: one.qk_norm or one.scale == "1/d")  # scores that no deviation moves
-    asked = [] if fixed else [r for r in free if r.startswith(("query", "key"))]
+    asked = [] if fixed else [r for r in sorted(free) if r.startswith(("query", "key"))]
     if any(value == 0 for role, value in sigmas.items() if role.startswith(("query", "key"))):
         asked = []
     moved: dict[str, float] = {}

@@ -112,6 +112,8 @@ def _require_soft(theory: Maps, values: Mapping[str, sp.Expr], apart: Growth, ow
     given = {parameter(k): v for k, v in values.items()}
     for one in score_variances(theory.block):
         one = sp.sympify(one).subs(given).subs({s: values[s.name] for s in one.free_symbols if s.name in values})
+        if one == 0:
+            continue
         power = at_infinity(one, 1).leading.power if one.has(K) and _has_terms(own) else sp.S.Zero
         if direction(apart * own**power, At({})) >= 0:
             raise MeanFieldError(

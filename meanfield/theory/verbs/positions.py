@@ -247,7 +247,10 @@ def refuse_nothing_left(run: Run, block: Block) -> None:
 
     if not any(part.normalizes == "neurons" for part in parts(block)):
         return
-    met = _undefined(run, "J", "log_J", "Theta") | np.isnan(run.values["K"]).any(-1)
+    met = _undefined(run, "J", "log_J", "Theta")
+    if "K" in run.values:  # behind a K of 0, not of one that overflows
+        K = run.values["K"]
+        met |= ((K[..., :-1] == 0) & np.isnan(K[..., 1:])).any(-1)
     if met.any():
         raise MeanFieldError(
             f"A LayerNorm acts on neurons that are all 0{_count(met)}, and divides by their standard deviation; take "
