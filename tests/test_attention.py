@@ -8,12 +8,13 @@ import sympy as sp
 from scipy.integrate import quad
 
 import meanfield as mf
+from meanfield.base.results import Status
 from meanfield.base.symbols import J, J_ab, K, K_ab, Theta, Theta_ab, distance, sigma_b, sigma_w, tokens
 from meanfield.networks import Attention, Dense, LayerNorm, Network, Nonlinearity, Residual, RMSNorm, Scale, Sequential
 from meanfield.networks import architectures as nets
 from meanfield.symbolic.averages.overlap import overlap, overlap_slope
 from meanfield.symbolic.blocks.across import K_other, K_same, Theta_other, Theta_same, across
-from meanfield.symbolic.blocks.collapse import collapsed, of_distance
+from meanfield.symbolic.blocks.collapse import collapsed
 from meanfield.symbolic.blocks.exchangeable import exchangeable
 from meanfield.symbolic.blocks.recursions import one_input
 from meanfield.symbolic.blocks.shares import shares
@@ -187,14 +188,64 @@ def test_order_ends_where_the_feed_forward_layer_turns_tokens_apart(act, sigma_1
     theory, edge = mf.derive(act, architecture="gpt", heads=8, causal=False), 1 / (chi - kappa)
     for factor, name in ((0.98, "ordered"), (1.02, "chaotic")):
         at = SIGMAS | {"sigma_1": sigma_1, "sigma_2": float(np.sqrt(factor * edge)), "sigma_q": 3}
-        assert theory.phase(tokens=16, **at).name == name
+        found = theory.phase(tokens=16, **at)
+        # maps at c = 1 prove nothing of tokens that start far apart
+        assert found.name == name and found.status is Status.MEASURED and "nearly alike" in str(found)
     at = SIGMAS | {"sigma_1": sigma_1, "sigma_2": 1}
     law = theory.depth_law("c", tokens=16, **at)
+    assert {theory.depth_law(q, tokens=16, **at).status for q in ("K", "J", "distance", "c")} == {Status.MEASURED}
     x = (chi - kappa - 1) / (kappa + 1)
     assert float(law.terms[1].power) == pytest.approx(x, abs=1e-9)
     assert float(law.terms[1].power) != pytest.approx(x * 1.01, abs=1e-4)
     with pytest.raises(mf.MeanFieldError, match="do not come together"):
         theory.depth_law("c", tokens=16, **(at | {"sigma_2": float(np.sqrt(1.02 * edge))}))
+
+
+def test_the_line_between_order_and_chaos_is_an_object():
+    """Its zeros are the edges of two-dimensional integrals, and phase agrees on both sides."""
+    for act, sigma_1, f, slope in (("tanh", 2.0, np.tanh, lambda z: np.cosh(z) ** -2.0), ("sin", 1.5, np.sin, np.cos)):
+        kappa, chi = moments(f, slope, sigma_1)
+        line = mf.derive(act, architecture="gpt", heads=8, causal=False).critical_line()
+        (found,) = line.at(sigma_1=sigma_1, sigma_v=1.2, sigma_o=0.7)
+        edge = (1.2 * 0.7) ** 2 / (chi - kappa)
+        assert float(found.value) ** 2 == pytest.approx(edge, rel=1e-10)
+        assert float(found.value) ** 2 != pytest.approx(edge * 1.0001, rel=1e-6)
+        # and along another deviation: the same point
+        back = line.at(sigma_2=found.value, sigma_v=1.2, sigma_o=0.7)
+        assert min(abs(float(x.value) - sigma_1) for x in back) < 1e-12
+    gelu = mf.derive("gelu", architecture="gpt", heads=8, causal=False).critical_line()
+    assert float(gelu.at(sigma_1=1, sigma_v=1, sigma_o=1)[0].value) ** 2 == pytest.approx(32.65, abs=5e-3)
+
+
+@pytest.mark.parametrize(("norm", "mu", "sigma_1", "sigma_v"), [
+    ("post", 1, 3.5, 1), ("post", "1/2", 3, 0.2), ("pre", "1/2", 4, 1),
+])  # fmt: skip
+def test_phase_agrees_on_both_sides_of_the_line(norm, mu, sigma_1, sigma_v):
+    theory = mf.derive("tanh", architecture="gpt", heads=8, causal=False, norm=norm, mu=mu)
+    (edge,) = theory.critical_line().at(sigma_1=sigma_1, sigma_v=sigma_v, sigma_o=1)
+    at = SIGMAS | {"sigma_1": sigma_1, "sigma_v": sigma_v}
+    sides = [theory.phase(tokens=8, **(at | {"sigma_2": float(edge.value) * f})).name for f in (0.995, 1.005)]
+    assert sides == ["ordered", "chaotic"]
+
+
+def test_where_there_is_no_line():
+    for norm in ("pre", "post", "peri"):
+        line = mf.derive("relu", architecture="gpt", heads=8, causal=False, norm=norm).critical_line()
+        assert line.kind == "none" and line.message.startswith("ordered")
+        with pytest.raises(mf.MeanFieldError, match="no line to look for"):
+            line.at(sigma_v=1)
+    two = mf.derive("tanh", architecture="gpt", heads=8, causal=False, mu=2)
+    assert two.critical_line().kind == "everywhere"  # K grows geometrically, and both by the same factor
+    assert two.phase(tokens=8, **(SIGMAS | {"sigma_2": 9})).name == "critical"
+    with pytest.raises(mf.MeanFieldError, match="settles is not solved"):
+        mf.derive("tanh", architecture="gpt", heads=8, causal=False, mu="mu").critical_line()
+    with pytest.raises(mf.MeanFieldError, match="cubed in a layer"):
+        mf.derive(Sequential((heads(), own("o")))).critical_line()
+    line = mf.derive("tanh", architecture="gpt", heads=8, causal=False).critical_line()
+    with pytest.raises(mf.MeanFieldError, match="all but one"):
+        line.at(sigma_1=1)
+    with pytest.raises(mf.MeanFieldError, match="'sigma_q' is no symbol"):
+        line.at(sigma_q=1)
 
 
 def test_relu_never_keeps_tokens_apart():
@@ -234,7 +285,7 @@ def test_collapsed_tokens_are_one_token():
     one = collapsed(block).doit()
     plain = one_input(nets.gpt("relu", heads=8, causal=False).block.blocks[1]).doit()
     assert one["K"].has(K) and plain["K"].has(K)
-    near = of_distance(block).doit()
+    near = collapsed(block, "difference").doit()
     assert sp.simplify(near["J"] / J - plain["J"].subs(K, K + 1) / J).free_symbols  # attention adds to K alone
 
 
@@ -437,13 +488,14 @@ def test_what_recommend_does_not_choose_gets_a_sentence(block, match):
 
 @pytest.mark.parametrize("ask", [
     lambda theory: theory.fixed_points(tokens=4, **SIGMAS),
-    lambda theory: theory.critical_line(),
+    lambda theory: theory.critical_line("K"),
+    lambda theory: theory.critical_points(),
     lambda theory: theory.phase_diagram(),
     lambda theory: theory.bias(tokens=4, **SIGMAS),
     lambda theory: theory.kernel([[1.0], [2.0]], depth=2, **SIGMAS),
 ])  # fmt: skip
 def test_what_has_no_meaning_for_tokens_says_what_has(ask):
-    with pytest.raises(mf.MeanFieldError, match=r"correlations say where|K_same|tokens of an input act"):
+    with pytest.raises(mf.MeanFieldError, match=r"correlations say|order and chaos|K_same|tokens of an input act"):
         ask(mf.derive("relu", architecture="gpt", heads=8, causal=False))
 
 

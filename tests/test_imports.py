@@ -90,7 +90,8 @@ symbolic.asymptotics.coefficients symbolic.asymptotics.exponents symbolic.asympt
 symbolic.asymptotics.leading
 symbolic.asymptotics.corrections symbolic.asymptotics.found symbolic.asymptotics.further
 symbolic.asymptotics.further_pairs
-symbolic.criticality.small_bias symbolic.criticality.inner symbolic.criticality.lines symbolic.criticality.phases
+symbolic.criticality.small_bias symbolic.criticality.inner symbolic.criticality.lines symbolic.criticality.order_chaos
+symbolic.criticality.phases
 symbolic.criticality.points
 symbolic.criticality.rounding symbolic.criticality.settling symbolic.criticality.closing
 symbolic.correlator_laws.difference symbolic.correlator_laws.local_series symbolic.correlator_laws.settings

@@ -43,6 +43,7 @@ from meanfield.networks.records import Param as Symbolic
 from meanfield.presentation.tables import Table
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.criticality.lines import CriticalLine
+from meanfield.symbolic.criticality.order_chaos import OrderChaosLine
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.theory.theory import Theory
 
@@ -78,12 +79,13 @@ def critical(
         raise MeanFieldError(f"The parameter {name} must be a number here; give it as --param {name}=...")
     fixed, phase = None, None
     with out.working(f"Criticality of {describe(theory.block)}"):
-        line, points = theory.critical_line(), theory.critical_points()
-        assert isinstance(line, CriticalLine)  # no pool is asked for here
+        line = theory.critical_line()
+        points = theory.critical_points() if isinstance(line, CriticalLine) else None
         if place:
             fixed = theory.fixed_points(**place)
             phase = _phase(theory, place, start)
-    rows = [*line_rows(line), *point_rows(points)]
+    assert isinstance(line, CriticalLine | OrderChaosLine)  # no pool is asked for here
+    rows = [*line_rows(line), *(point_rows(points) if points else ())]
     if fixed is not None:
         at = ", ".join(f"{k} = {v}" for k, v in place.items())
         rows += [*fixed_rows(fixed, at), *phase_rows(phase, at, start)]
@@ -92,7 +94,7 @@ def critical(
         inputs = {**out.about(theory), **place, **({"input_norm": start} if place else {})}
         results = {
             "line": line,
-            **points.data(),
+            **(points.data() if points else {}),
             "fixed_points": fixed,
             "phase": None if phase is None else phase_data(phase),
             "rows": table.data(),

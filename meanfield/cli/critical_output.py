@@ -15,6 +15,7 @@ from meanfield.cli import output as out
 from meanfield.presentation.tables import Row, tex
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.criticality.lines import CriticalLine
+from meanfield.symbolic.criticality.order_chaos import OrderChaosLine
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.criticality.points import CriticalPoint, CriticalPoints
 from meanfield.symbolic.fixed_points.points import FixedPoints
@@ -75,12 +76,15 @@ def _shown(name: str, found: Solution, section: str, symbol: str) -> list[Row]:
     return rows
 
 
-def line_rows(line: CriticalLine) -> list[Row]:
+def line_rows(line: CriticalLine | OrderChaosLine) -> list[Row]:
     """The critical line as table rows."""
-    section, message = "Critical line (chi_J* = 1)", line.message
+    of_tokens, message = isinstance(line, OrderChaosLine), line.message
+    section = "Order and chaos of tokens" if of_tokens else "Critical line (chi_J* = 1)"
     if line.kind in ("everywhere", "none", "unknown"):
         where = Words(line.kind, rf"\text{{{line.kind}}}")
-        return [Row(section, "line", where, r"\chi_J^\ast = 1", message)]
+        return [Row(section, "line", where, r"\text{line}" if of_tokens else r"\chi_J^\ast = 1", message)]
+    if isinstance(line, OrderChaosLine):
+        return [Row(section, "0", line.condition, "0", f"ordered where < 0; {line.message}")]
     values = [
         (name, e, symbol)
         for name, e, symbol in (("sigma_w", line.sigma_w, r"\sigma_w"), ("sigma_b", line.sigma_b, r"\sigma_b"))

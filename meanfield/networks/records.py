@@ -391,9 +391,22 @@ class Nonlinearity(Block):
             )
 
 
+@dataclass(frozen=True, repr=False)
+class Norm(Block):
+    """What divides a signal by its size; affine: whether γ and β, which are 1 and 0 at initialization, are trained."""
+
+    affine: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "affine", flag(self.affine, "affine"))
+
+    def untrained(self) -> Block:
+        return replace(self, affine=False)
+
+
 @record
 @dataclass(frozen=True, repr=False)
-class LayerNorm(Block):
+class LayerNorm(Norm):
     """y → γ (y − mean(y))/sd(y) + β over the N neurons of one input, with γ = 1 and β = 0 at initialization.
 
     affine: whether γ and β are trained (then they enter the tangent kernel); the forward pass does not depend on it.
@@ -403,22 +416,14 @@ class LayerNorm(Block):
     K' = sigma_b**2 + sigma_w**2/2
     """
 
-    affine: bool = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "affine", flag(self.affine, "affine"))
-
     @property
     def normalizes(self) -> str:
         return "neurons"
 
-    def untrained(self) -> Block:
-        return replace(self, affine=False)
-
 
 @record
 @dataclass(frozen=True, repr=False)
-class RMSNorm(Block):
+class RMSNorm(Norm):
     """y → γ y/√(mean(y²)) over the N neurons of one input, with γ = 1 at initialization; affine: whether γ is trained.
 
     >>> block = Sequential((RMSNorm(), Nonlinearity("relu"), Dense()))
@@ -426,22 +431,14 @@ class RMSNorm(Block):
     K' = sigma_b**2 + sigma_w**2/2
     """
 
-    affine: bool = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "affine", flag(self.affine, "affine"))
-
     @property
     def normalizes(self) -> str:
         return "neurons"
 
-    def untrained(self) -> Block:
-        return replace(self, affine=False)
-
 
 @record
 @dataclass(frozen=True, repr=False)
-class BatchNorm(Block):
+class BatchNorm(Norm):
     """y → γ (y − mean(y))/sd(y) + β over the positions, for each neuron apart (at least 3 positions say anything).
 
     sd² = mean((y − mean(y))²), nothing added to it; γ = 1 and β = 0 at initialization; affine: as for `LayerNorm`.
@@ -451,11 +448,6 @@ class BatchNorm(Block):
     K' = sigma_b**2 + 3*sigma_w**2
     """
 
-    affine: bool = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "affine", flag(self.affine, "affine"))
-
     @property
     def mixes(self) -> str:
         return "batch"
@@ -463,9 +455,6 @@ class BatchNorm(Block):
     @property
     def normalizes(self) -> str:
         return "batch"
-
-    def untrained(self) -> Block:
-        return replace(self, affine=False)
 
 
 @record

@@ -14,6 +14,7 @@ from .blocks.walk import rule as rule
 from .correlator_laws.smooth_class import ClassLaw as ClassLaw
 from .correlator_laws.smooth_class import class_law as class_law
 from .criticality.lines import CriticalLine as CriticalLine
+from .criticality.order_chaos import OrderChaosLine as OrderChaosLine
 from .criticality.phases import Phase as Phase
 from .criticality.points import CriticalPoint as CriticalPoint
 from .criticality.points import CriticalPoints as CriticalPoints

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from meanfield.symbolic.averages.expansion import Law
     from meanfield.symbolic.correlator_laws.critical_shift import CriticalShift
     from meanfield.symbolic.criticality.lines import CriticalLine
+    from meanfield.symbolic.criticality.order_chaos import OrderChaosLine
     from meanfield.symbolic.criticality.phases import Phase
     from meanfield.symbolic.criticality.points import CriticalPoint, CriticalPoints
     from meanfield.symbolic.fixed_points.points import FixedPoints
@@ -508,13 +509,14 @@ class Theory(Maps):
         return verb(self, input_norm=input_norm, correlation=correlation, **own, **parameters)
 
     @spoken
-    def critical_line(self, quantity: str = "J") -> CriticalLine | MeasuredLine:
+    def critical_line(self, quantity: str = "J") -> CriticalLine | MeasuredLine | OrderChaosLine:
         """The critical line χ_J* = 1 in the (σ_w, σ_b) plane: closed, a ray, vertical, or parametric in K*.
 
         quantity: "J", or "K" for the line χ_K = 1 beyond which K grows without bound or finds another fixed point.
         They are two lines where φ is pooled: wide networks explode beyond the first, and networks of finite width n
         deeper than log(n/A)/log(χ_K/χ_J) beyond the second (A is measured; ten or so for pools of two). Through a Pool
-        whose averages nothing encloses, points of it are found by a search, and MEASURED.
+        whose averages nothing encloses, points of it are found by a search, and MEASURED. Where an Attention mixes
+        tokens it is the line between order and chaos of tokens, a condition on all deviations.
 
         >>> print(derive("relu", norm="act", mu="mu").critical_line())
         critical line: sigma_b = sigma_w/sqrt(-1 + pi)

@@ -13,11 +13,10 @@ import sympy as sp
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import Q0, K, K_ab, Theta, Theta_ab, distance, sigma_b, sigma_w
 from meanfield.networks.records import Block
-from meanfield.symbolic.blocks.coordinate import Gaussian, gaussian
-from meanfield.symbolic.blocks.exchangeable import attends
-from meanfield.symbolic.blocks.recursions import recursion_of, untrained, variable
-from meanfield.symbolic.blocks.walk import OpenTangent, Walk
-from meanfield.symbolic.recursion import Recursion, StateVar, c0
+from meanfield.symbolic.blocks.coordinate import Gaussian
+from meanfield.symbolic.blocks.exchangeable import BETWEEN, FIRST, attends, covariances, trained_end
+from meanfield.symbolic.blocks.recursions import recursion_of, variable
+from meanfield.symbolic.recursion import Recursion, StateVar
 
 K_same, K_other = sp.symbols("K_same K_other", real=True)
 Theta_same, Theta_other = sp.symbols("Theta_same Theta_other", real=True)
@@ -39,22 +38,15 @@ def across(block: Block) -> Recursion:
     def first(cosine: sp.Expr) -> sp.Expr:
         return sigma_w**2 * Q0 * cosine + sigma_b**2
 
-    starts = first(sp.S.One), first(c0), 2 * sigma_w**2 * Q0 * (1 - c0), first(c_same), first(c_other)
-    state = [variable(s, e) for s, e in zip((K, K_ab, distance), starts)]
-    state += [StateVar(s.name, s, e) for s, e in zip((K_same, K_other), starts[3:])]
+    starts = first(c_same), first(c_other)
     cov = (K, K, K, K_ab, K_same, K_other)
     theta = (Theta, Theta, Theta, Theta_ab, Theta_same, Theta_other)
-    walk = Walk(trains="Theta", kind="tokens")
-    try:
-        end = walk.ended(block, gaussian(Gaussian(3, cov, {"Theta": theta}, distance)))
-        if end.sources:
-            raise OpenTangent
-        law = end.law
-        state += [variable(Theta, starts[0]), variable(Theta_ab, starts[1])]
-        state += [StateVar(s.name, s, e) for s, e in zip((Theta_same, Theta_other), starts[3:])]
-        more = [law.grams["Theta"][i] for i in (0, 3, 4, 5)]
-    except OpenTangent:
-        walk, more = Walk(kind="tokens"), []
-        law = walk.ended(untrained(block), gaussian(Gaussian(3, cov, {}, distance))).law
-    values = (law.cov[0], law.cov[3], law.apart, *law.cov[4:], *more)
-    return recursion_of(state, walk, values, closer=((K_ab, K - distance / 2, distance < K),))
+    walk, law = trained_end(block, Gaussian(3, cov, {"Theta": theta}, distance), "tokens")
+    state, values, closer = covariances(law)
+    state += [StateVar(s.name, s, e) for s, e in zip((K_same, K_other), starts)]
+    values += [law.entry(0, 2), law.entry(1, 2)]
+    if "Theta" in law.grams:
+        state += [variable(Theta, FIRST), variable(Theta_ab, BETWEEN)]
+        state += [StateVar(s.name, s, e) for s, e in zip((Theta_same, Theta_other), starts)]
+        values += [law.entry(*pq, "Theta") for pq in ((0, 0), (0, 1), (0, 2), (1, 2))]
+    return recursion_of(state, walk, tuple(values), closer=closer)

@@ -61,20 +61,17 @@ class Mixed(Coordinate):
         total = sp.S.Zero
         for powers, c in sp.Poly(sp.expand(e), *_X).terms():
             if sum(powers) != 1:  # x is as likely as -x
-                total += c * (self._second(p, q) if sum(powers) else sp.S.One)
+                total += c * (self.law.entry(p, q) if sum(powers) else sp.S.One)
         return total
-
-    def _second(self, p: int, q: int) -> sp.Expr:
-        return self.law.cov[pairs(self.positions).index((p, q))]
 
     def mean(self, p: int) -> sp.Expr:
         return sp.S.Zero
 
     def moment(self, p: int, q: int) -> sp.Expr:
-        return self.scales[p] * self.scales[q] * self._second(p, q)
+        return self.scales[p] * self.scales[q] * self.law.entry(p, q)
 
     def pushed(self, name: str, p: int, q: int) -> sp.Expr:
-        return self.scales[p] * self.scales[q] * self.law.grams[name][pairs(self.positions).index((p, q))]
+        return self.scales[p] * self.scales[q] * self.law.entry(p, q, name)
 
     def apart(self) -> sp.Expr:
         assert self.law.apart is not None
@@ -133,14 +130,13 @@ class _Softmax:
         if not (name or _crosses(p, q)):
             assert law.apart is not None
             return law.apart / 2
-        index, held = pairs(law.positions), law.grams[name] if name else law.cov
-        same, other = ((0, 2), (1, 2)) if _crosses(p, q) else ((0, 0), (0, 1))
-        return held[index.index(same)] - held[index.index(other)]
+        same = (0, 2) if _crosses(p, q) else (0, 0)
+        return law.entry(*same, name) - _Softmax._other(law, p, q, name)
 
     @staticmethod
     def _other(law: Gaussian, p: int, q: int, name: str = "") -> sp.Expr:
         """What they have in common at two positions."""
-        return (law.grams[name] if name else law.cov)[pairs(law.positions).index((1, 2) if _crosses(p, q) else (0, 1))]
+        return law.entry(1, 2, name) if _crosses(p, q) else law.entry(0, 1, name)
 
     def _below(self, p: int, q: int) -> sp.Expr:
         """β² less the covariance of the scores of p and q."""
@@ -148,11 +144,7 @@ class _Softmax:
             return sp.S.Zero
         if not _crosses(p, q) or self.uniform:
             return self.rest
-        return self.beta2 - self._entry(self.query, p, q) * self._apart(self.key, p, q)
-
-    @staticmethod
-    def _entry(law: Gaussian, p: int, q: int, name: str = "") -> sp.Expr:
-        return (law.grams[name] if name else law.cov)[pairs(law.positions).index((p, q))]
+        return self.beta2 - self.query.entry(p, q) * self._apart(self.key, p, q)
 
     def moment(self, p: int, q: int) -> sp.Expr:
         met = overlap(tokens, self.beta2, self._below(p, q))
@@ -165,8 +157,8 @@ class _Softmax:
         moves = self._other(self.value, p, q, name) + self._apart(self.value, p, q, name) * met
         if self.beta2 == 0:
             return moves
-        by_query = self._entry(self.query, p, q, name) * self._apart(self.key, p, q)
-        by_key = self._entry(self.query, p, q) * self._apart(self.key, p, q, name)
+        by_query = self.query.entry(p, q, name) * self._apart(self.key, p, q)
+        by_key = self.query.entry(p, q) * self._apart(self.key, p, q, name)
         steep = overlap_slope(tokens, self.beta2, self._below(p, q))
         return moves + self._apart(self.value, p, q) * (by_query + by_key) * steep
 

@@ -18,6 +18,7 @@ from meanfield.symbolic.blocks.coordinate import Gaussian, gaussian
 from meanfield.symbolic.blocks.recursions import recursion_of, untrained, variable
 from meanfield.symbolic.blocks.walk import Walk
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.steps import Step
 
 
 def collapsed(block: Block, field: str = "J") -> Recursion:
@@ -33,9 +34,8 @@ def collapsed(block: Block, field: str = "J") -> Recursion:
     >>> print(collapsed(block, "difference").only("J"))
     J' = J
     """
-    walk = Walk(kind="tokens")
-    law = walk.ended(untrained(block), gaussian(Gaussian(1, (K,), {field: (sp.S.One,)}))).law
-    growth = law.grams[field][0]
+    walk, law = _ended(block, field)
+    growth = law.entry(0, 0, field)
     state = (variable(K, sigma_w**2 * Q0 + sigma_b**2), variable(J, sp.S.One))
     return recursion_of(state, walk, (law.cov[0], sp.oo if growth == sp.oo else growth * J))
 
@@ -43,17 +43,10 @@ def collapsed(block: Block, field: str = "J") -> Recursion:
 def score_variances(block: Block) -> tuple[sp.Expr, ...]:
     """β² of the softmax of every Attention, per half the distance of two tokens that are nearly alike: functions of K.
     """
+    walk, _ = _ended(block, DIFFERENCE)
+    return Step(tuple(walk.scores), tuple(walk.lets)).map(walk.plain).flat()
+
+
+def _ended(block: Block, field: str) -> tuple[Walk, Gaussian]:
     walk = Walk(kind="tokens")
-    walk.ended(untrained(block), gaussian(Gaussian(1, (K,), {DIFFERENCE: (sp.S.One,)})))
-    known = dict(walk.lets)
-    found = []
-    for one in walk.scores:
-        while one.free_symbols & set(known):
-            one = one.xreplace(known)
-        found.append(walk.plain(one))
-    return tuple(found)
-
-
-def of_distance(block: Block) -> Recursion:
-    """`collapsed` with the growth of the distance."""
-    return collapsed(block, DIFFERENCE)
+    return walk, walk.ended(untrained(block), gaussian(Gaussian(1, (K,), {field: (sp.S.One,)}))).law

@@ -52,11 +52,15 @@ class Gaussian:
     def variance(self, p: int) -> sp.Expr:
         return self.cov[p]
 
+    def entry(self, p: int, q: int, name: str = "") -> sp.Expr:
+        """The covariance of z_p and z_q, or the Gram entry of a field's tangents at these positions."""
+        return (self.grams[name] if name else self.cov)[pairs(self.positions).index((p, q))]
+
     def over(self, p: int, q: int) -> sp.Expr | Exprs:
         """The covariance of an average over z_p, or over (z_p, z_q)."""
         if p == q:
             return self.cov[p]
-        return self.cov[p], self.cov[pairs(self.positions).index((p, q))], self.cov[q]
+        return self.cov[p], self.entry(p, q), self.cov[q]
 
     def near(self, p: int, q: int) -> Exprs:
         """The same for two positions, their covariance by way of how far they are apart, where that is carried."""
@@ -145,7 +149,7 @@ class Coordinate:
         """⟨x_p x_q⟩."""
         scale, (m, n) = self.scales[p] * self.scales[q], (self.shifts[p], self.shifts[q])
         if self.is_linear:
-            return scale * self.law.cov[pairs(self.positions).index((p, q))]
+            return scale * self.law.entry(p, q)
         if p == q:
             second = mean_of(self.pieces(p).map(lambda e: e**2).expr, self.law.variance(p))
             raw = second if m == 0 else second - 2 * m * self.mean(p) + m**2
@@ -237,7 +241,7 @@ class Coordinate:
 
     def pushed(self, name: str, p: int, q: int) -> sp.Expr:
         """The Gram entry of the field `name` behind this coordinate, ∞ where a slope is."""
-        here = self.law.grams[name][pairs(self.positions).index((p, q))]
+        here = self.law.entry(p, q, name)
         if here == 0:  # of tangents that ended in weights of 0: nothing is left of them, however steep f is
             return sp.S.Zero
         slopes = self.slopes(p, q)

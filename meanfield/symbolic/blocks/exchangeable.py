@@ -27,7 +27,8 @@ from meanfield.symbolic.blocks.walk import OpenTangent, Walk
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
 
 SMALLEST = 4  # of a batch: ⟨1/χ²_{B-1}⟩ = 1/(B - 3)
-_FIRST, _BETWEEN = sigma_w**2 * Q0 + sigma_b**2, sigma_w**2 * Q0 * c0 + sigma_b**2
+Closer = tuple[tuple[sp.Symbol, sp.Expr, sp.Basic], ...]
+FIRST, BETWEEN = sigma_w**2 * Q0 + sigma_b**2, sigma_w**2 * Q0 * c0 + sigma_b**2  # K and K_ab of layer 1
 
 
 def attends(block: Block) -> bool:
@@ -86,35 +87,48 @@ def _derived(block: Block, size: int | None, correlation: sp.Expr, values_of, ot
             f"A BatchNorm over a batch of {size} is not available: its gradients have a mean from |B| = {SMALLEST} on "
             "only, as that of 1/variance is (|B| - 1)/(|B| - 3)."
         )
-    state = [variable(s, e) for s, e in ((K, _FIRST), (K_ab, _BETWEEN), (J, sp.S.One), *other)]
-    one = (K, K, K_ab), {"J": (sp.S.One, sp.S.One, correlation), "Theta": (Theta, Theta, Theta_ab)}
+    grams = {"J": (sp.S.One, sp.S.One, correlation), "Theta": (Theta, Theta, Theta_ab)}
     apart = distance if attends(block) else None
-    walk = Walk(trains="Theta", kind=kind, size=size)
-    try:
-        end = walk.ended(block, gaussian(Gaussian(2, *one, apart)))
-        if end.sources:
-            raise OpenTangent
-        law = end.law
-    except OpenTangent:
-        walk = Walk(kind=kind, size=size)
-        law = walk.ended(untrained(block), gaussian(Gaussian(2, one[0], {"J": one[1]["J"]}, apart))).law
-    own, _, between = law.grams["J"]
-    pair = (sp.oo, sp.S.Zero) if own == sp.oo else values_of(own, between)
-    values = [law.cov[0], law.cov[2], *pair]
-    closer: tuple[tuple[sp.Symbol, sp.Expr, sp.Basic], ...] = ()
-    if law.apart is not None:
-        state.insert(2, variable(distance, 2 * (_FIRST - _BETWEEN)))
-        values.insert(2, law.apart)
-        closer = ((K_ab, K - distance / 2, distance < K),)
+    walk, law = trained_end(block, Gaussian(2, (K, K, K_ab), grams, apart), kind, size)
+    state, values, closer = covariances(law)
+    state += [variable(s, e) for s, e in ((J, sp.S.One), *other)]
+    own, between = law.entry(0, 0, "J"), law.entry(0, 1, "J")
+    values += (sp.oo, sp.S.Zero) if own == sp.oo else values_of(own, between)
     for i, beta2 in enumerate(walk.scores):
         name = f"entropy[{i + 1}]"
         state.append(StateVar(name, sp.Symbol(name, nonnegative=True), sp.S.One))
         values.append(softmax_entropy(tokens, beta2) / sp.log(tokens))
     if "Theta" in law.grams:
-        state += [variable(Theta, _FIRST), variable(Theta_ab, _BETWEEN)]
-        own, _, between = law.grams["Theta"]
+        state += [variable(Theta, FIRST), variable(Theta_ab, BETWEEN)]
+        own, between = law.entry(0, 0, "Theta"), law.entry(0, 1, "Theta")
         values += [own, sp.S.Zero if own == sp.oo else between]
     return recursion_of(state, walk, tuple(values), closer=closer)
+
+
+def trained_end(block: Block, start: Gaussian, kind: str, size: int | None = None) -> tuple[Walk, Gaussian]:
+    """A walk through the block, and the law at its end: with the field "Theta" where the tangent kernel closes, without
+    it where it does not."""
+    walk = Walk(trains="Theta", kind=kind, size=size)
+    try:
+        end = walk.ended(block, gaussian(start))
+        if end.sources:
+            raise OpenTangent
+        return walk, end.law
+    except OpenTangent:
+        walk = Walk(kind=kind, size=size)
+        fixed = replace(start, grams={n: g for n, g in start.grams.items() if n != "Theta"})
+        return walk, walk.ended(untrained(block), gaussian(fixed)).law
+
+
+def covariances(law: Gaussian) -> tuple[list[StateVar], list[sp.Expr], Closer]:
+    """K, K_ab and, where it is carried, the distance of two positions: the variables, their next values, and by which
+    of the two the other is known."""
+    state = [variable(K, FIRST), variable(K_ab, BETWEEN)]
+    values = [law.entry(0, 0), law.entry(0, 1)]
+    if law.apart is None:
+        return state, values, ()
+    state.append(variable(distance, 2 * (FIRST - BETWEEN)))
+    return state, [*values, law.apart], ((K_ab, K - distance / 2, distance < K),)
 
 
 def _linear(e: sp.Expr) -> sp.Expr:

@@ -22,7 +22,7 @@ from meanfield.base.symbols import Z, distance
 from meanfield.functions.activations import activation
 from meanfield.functions.piecewise import pieces
 from meanfield.networks.records import Gate
-from meanfield.symbolic.blocks.coordinate import Coordinate, Exprs, Gaussian, mean_of, pairs, tidy
+from meanfield.symbolic.blocks.coordinate import Coordinate, Exprs, Gaussian, mean_of, tidy
 from meanfield.symbolic.blocks.pooling import Pooled
 from meanfield.symbolic.blocks.walk import Walk, rule
 
@@ -89,7 +89,7 @@ class Gated(Coordinate):
 
     def _u(self, p: int, q: int) -> sp.Expr:
         assert self.value is not None
-        return self.value.cov[pairs(self.positions).index((p, q))]
+        return self.value.entry(p, q)
 
     def mean(self, p: int) -> sp.Expr:
         """0, as u is as likely as -u."""
@@ -105,7 +105,7 @@ class Gated(Coordinate):
 
     def pushed(self, name: str, p: int, q: int) -> sp.Expr:
         assert self.value is not None
-        by_gate, by_value = super().pushed(name, p, q), self.value.grams[name][pairs(self.positions).index((p, q))]
+        by_gate, by_value = super().pushed(name, p, q), self.value.entry(p, q, name)
         if sp.oo in (by_gate, by_value):
             return sp.oo
         return self.scales[p] * self.scales[q] * self._phi.moment(p, q) * by_value + by_gate

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from meanfield.base.symbols import Q0, K, K_ab, distance, sigma_b, sigma_w
+from meanfield.base.symbols import K, K_ab, distance
 from meanfield.networks.records import Block, Dense
 from meanfield.symbolic.blocks.coordinate import Coordinate, Gaussian, gaussian
-from meanfield.symbolic.blocks.exchangeable import attends, kind_of
+from meanfield.symbolic.blocks.exchangeable import BETWEEN, FIRST, attends, covariances, kind_of
 from meanfield.symbolic.blocks.numbered import Numbered, counted
 from meanfield.symbolic.blocks.recursions import recursion_of, untrained, variable
-from meanfield.symbolic.recursion import Recursion, StateVar, c0
-
-_FIRST, _BETWEEN = sigma_w**2 * Q0 + sigma_b**2, sigma_w**2 * Q0 * c0 + sigma_b**2
+from meanfield.symbolic.recursion import Recursion, StateVar
 
 
 @dataclass
@@ -50,22 +48,16 @@ def shares(block: Block) -> Recursion:
     kind, apart = kind_of(block), distance if attends(block) else None
     walk, names = _Shares(kind=kind), [f"Theta[{d}]" for d in range(count + 1)]
     own = {name: sp.Symbol(name, nonnegative=True) for name in names}
-    state = [variable(K, _FIRST)]
     if not kind:
         law = walk.ended(numbered, gaussian(Gaussian(1, (K,), {n: (s,) for n, s in own.items()}))).law
-        state += [StateVar(n, s, _FIRST if n == names[0] else sp.S.Zero) for n, s in own.items()]
-        return recursion_of(state, walk, (law.cov[0], *[law.grams[n][0] for n in names]))
+        begin = [variable(K, FIRST)]
+        begin += [StateVar(n, s, FIRST if n == names[0] else sp.S.Zero) for n, s in own.items()]
+        return recursion_of(begin, walk, (law.entry(0, 0), *[law.entry(0, 0, n) for n in names]))
     both = {name: sp.Symbol(name.replace("Theta", "Theta_ab"), real=True) for name in names}
     grams = {n: (own[n], own[n], both[n]) for n in names}
     law = walk.ended(numbered, gaussian(Gaussian(2, (K, K, K_ab), grams, apart))).law
-    state.append(variable(K_ab, _BETWEEN))
-    values = [law.cov[0], law.cov[2]]
-    closer: tuple[tuple[sp.Symbol, sp.Expr, sp.Basic], ...] = ()
-    if law.apart is not None:
-        state.append(variable(distance, 2 * (_FIRST - _BETWEEN)))
-        values.append(law.apart)
-        closer = ((K_ab, K - distance / 2, distance < K),)
-    for held, first, at in ((own, _FIRST, 0), (both, _BETWEEN, 2)):
+    state, values, closer = covariances(law)
+    for held, first, at in ((own, FIRST, 0), (both, BETWEEN, 1)):
         state += [StateVar(s.name, s, first if n == names[0] else sp.S.Zero) for n, s in held.items()]
-        values += [law.grams[n][at] for n in names]
+        values += [law.entry(0, at, n) for n in names]
     return recursion_of(state, walk, tuple(values), closer=closer)

@@ -163,7 +163,7 @@ class CriticalLine(Result):
 
     def _meets(self, known: sp.Expr, wanted: sp.Expr, at: sp.Expr, what: str):
         """(√wanted, K*) at the places of the line where `known` is at²."""
-        gap = _cleared(known - at**2)
+        gap = cleared(known - at**2)
         out = []
         search = zeros(gap, integrand(gap), digits=DIGITS)
         if not search.complete and not search.roots:
@@ -175,7 +175,7 @@ class CriticalLine(Result):
                     continue
                 with_error = from_ball((square if not square.contains(0) else abs(square)).sqrt())
                 where = root.solution() if self.place is None else from_ball(value_at(self.place, root, DIGITS))
-                out.append((with_error, _flagged(where, search)))
+                out.append((with_error, flagged(where, search)))
         return tuple(out)
 
     def __repr__(self) -> str:
@@ -214,7 +214,7 @@ def _at_zero(e: sp.Expr) -> sp.Expr | None:
     return None if sp.simplify(bottom) == 0 else sp.simplify(top / bottom)
 
 
-def _flagged(where: Solution, search) -> Solution:
+def flagged(where: Solution, search) -> Solution:
     """K* of a point, which is one of those that were found where it is not proved that there are no others."""
     return where if search.complete else replace(where, message=f"others may exist: {search.reason}")
 
@@ -496,7 +496,7 @@ def _inverse(s_closed):
     return sp.simplify(((sigma_w**2 / c) ** (1 / power) - b) / a)
 
 
-def _cleared(e: sp.Expr) -> sp.Expr:
+def cleared(e: sp.Expr) -> sp.Expr:
     """The numerator of e, averages taken as symbols."""
     nodes = {n: sp.Dummy(f"a{i}", real=True) for i, n in enumerate(sorted(e.atoms(Average), key=str))}
     top = sp.expand(sp.numer(sp.together(e.xreplace(nodes))))

@@ -40,7 +40,7 @@ class Phase(Result):
     status: CERTIFIED where it is proved that K flows there (and that other inputs do or do not end elsewhere); MEASURED
     where a search could have missed a pair of fixed points, for the reason in `message`. tokens: how 1 - c of two
     tokens goes, where attention lets them act on each other; they come together in the ordered phase, and χ_J is the
-    growth of their distance.
+    growth of their distance. This is derived of tokens that start nearly alike, and status is then MEASURED.
 
     >>> found = derive("erf").phase(sigma_w=1.5, sigma_b=0.1)
     >>> found.name, f"{found.chi_J:.6f}", f"{found.xi:.4f}"

@@ -1,9 +1,10 @@
 """What happens to the tokens of a network with attention at large depth: whether they come together, and how fast.
 
 At rank collapse, where every two tokens are alike, K, J and what is left of their differences obey maps of K alone
-(`symbolic/blocks/collapse`). Tokens come together where distance/K falls to 0, since an Attention takes of a small
+`symbolic/blocks/collapse`). Tokens come together where distance/K falls to 0, since an Attention takes of a small
 difference its third power; J follows where scores fade, too. Elsewhere they end at a correlation c* < 1, a zero of the
-map of c, which is searched for.
+map of c, which is searched for. That tokens which start far apart come together is not proved by maps at c = 1, so what
+is said of where tokens end is never CERTIFIED or EXACT.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.growth import Growth, grown
 from meanfield.symbolic.averages.base import nodes_in
 from meanfield.symbolic.averages.expansion import at_infinity
-from meanfield.symbolic.blocks.collapse import collapsed, of_distance, score_variances
+from meanfield.symbolic.blocks.attention import DIFFERENCE
+from meanfield.symbolic.blocks.collapse import collapsed, score_variances
 from meanfield.symbolic.blocks.first import begun
+from meanfield.symbolic.criticality.order_chaos import OrderChaosLine, order_chaos_line
 from meanfield.symbolic.criticality.phases import Phase, phase_at
 from meanfield.symbolic.recursion import Recursion
 from meanfield.theory.verbs import positions
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 
 QUANTITIES = ("K", "J", "distance", "c")
 NAMES = {-1: "ordered", 0: "critical", 1: "chaotic"}
+NEAR = "derived of tokens that start nearly alike; correlations says where others end"
 SHOWN = 8  # digits of an exponent that takes more operations than that to write
 SEARCHED = 512  # correlations between which a change of sign is looked for
 _LARGE = (1e5, 1e6)  # variances from which zeros of the map of c are taken to infinity
@@ -48,7 +52,7 @@ _CUBED = (
 
 def alike(theory: Maps) -> tuple[Recursion, Recursion]:
     """The recursions of (K, J) and of (K, growth of the distance) of tokens that are alike."""
-    found = begun(collapsed(theory.block), theory.first), begun(of_distance(theory.block), theory.first)
+    found = begun(collapsed(theory.block), theory.first), begun(collapsed(theory.block, DIFFERENCE), theory.first)
     if any(one.knows_depth or one.knows_layer for one in found):
         raise MeanFieldError(
             "Where tokens end at large depth is derived for blocks that are all alike, but here deviations follow a "
@@ -102,8 +106,8 @@ def law(theory: Maps, quantity: str, values: Mapping[str, sp.Expr]) -> _depth.De
     held = (apart if quantity == "distance" else gap).of_unknown_size.law.terms
     below = tuple(replace(t, coefficient=-t.coefficient) for t in held)
     terms = held if quantity == "distance" else (Term(sp.S.One), *below)
-    regime = f"the tokens come together; {of_K.regime}"
-    return _depth.DepthLaw(l, sp.oo, terms, "smaller", quantity=quantity, regime=regime, status=of_K.status)
+    regime = f"tokens that come together, as nearly alike ones do; {of_K.regime}"
+    return _depth.DepthLaw(l, sp.oo, terms, "smaller", quantity=quantity, regime=regime, status=Status.MEASURED)
 
 
 def _require_soft(theory: Maps, values: Mapping[str, sp.Expr], apart: Growth, own: Growth) -> None:
@@ -132,21 +136,31 @@ def _of_alike(theory: Maps, quantity: str, values: Mapping[str, sp.Expr]) -> _de
     """
     one, _ = alike(theory)
     found = _depth.depth_law(one, quantity, positions.kept(dict(values), one))
-    regime = f"{found.regime}; of tokens that have come together"
+    regime = f"{found.regime}; of tokens that come together, as nearly alike ones do"
     if quantity == "J":
         kept = tuple(t for t in found.terms if t.coefficient.free_symbols.isdisjoint({_depth.CONSTANT}))
         grows = tuple(t for t in kept if t.power > 0 or (t.power == 0 and t.logs > 0))
         terms = (*grows, Term(_depth.CONSTANT))
     else:  # where every K is kept, the one that is left depends on how the tokens came together
         terms = (Term(_depth.CONSTANT),) if found.regime.startswith("scale-invariant") else found.terms[:1]
-    return replace(found, terms=terms, remainder="smaller", exact=None, regime=regime)
+    return replace(found, terms=terms, remainder="smaller", exact=None, regime=regime, status=Status.MEASURED)
+
+
+def line(theory: Maps) -> OrderChaosLine:
+    """Where tokens that are nearly alike neither come together nor go apart."""
+    return order_chaos_line(alike(theory)[1])
 
 
 def phase(theory: Maps, values: Mapping[str, sp.Expr], norm: sp.Expr) -> Phase:
-    """Whether tokens come together ("ordered") or not ("chaotic"); chi_J is the growth of their distance at K*."""
+    """Whether tokens come together ("ordered") or not ("chaotic"); chi_J is the growth of their distance at K*.
+
+    K*, χ_J and the way of 1 - c are derived; that tokens of every start go that way is not, hence MEASURED.
+    """
     _, apart = alike(theory)
     given = positions.kept(dict(values), apart)
     found = phase_at(apart, given, norm)
+    why = [found.message] if found.status is Status.MEASURED else []
+    found = replace(found, status=Status.MEASURED, message="; ".join([*why, NEAR]))
     if _growth(apart, given) == 0:
         zero = Solution(sp.S.Zero, Status.EXACT)
         return replace(found, name="ordered", chi_J=zero, tokens="1 - c is cubed in a layer")

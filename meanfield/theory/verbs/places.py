@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from meanfield.numeric.correlations import Correlations
     from meanfield.numeric.neutrality import CorrelationLine
     from meanfield.numeric.sampled import MeasuredLine
+    from meanfield.symbolic.criticality.order_chaos import OrderChaosLine
 
 
 def place(theory: Maps, given: dict) -> dict[str, sp.Expr]:
@@ -177,8 +178,15 @@ def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) ->
     return correlations(recursion, numbers, phase, start, oddness(theory, exact))
 
 
-def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine:
+def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine | OrderChaosLine:
     """`Theory.critical_line`."""
+    if attends(theory.block):
+        if of == "K":
+            raise MeanFieldError(
+                "The line chi_K = 1 is not derived where an Attention mixes tokens; leave quantity out for the line "
+                "between order and chaos."
+            )
+        return attending.line(theory)
     if theory.kind:
         return positions.line(theory.limiting, theory.block, of, theory.batch)
     recursion = theory.one_input.only("K", "J")
@@ -200,6 +208,11 @@ def critical_points_of(theory: Maps) -> CriticalPoints:
     """`Theory.critical_points`."""
     if not theory.kind:
         return critical_points(theory.block)
+    if attends(theory.block):
+        raise MeanFieldError(
+            "Critical points are those of a line in (sigma_w, sigma_b), and tokens have a condition on all deviations; "
+            "critical_line() is the line between order and chaos, and phase says what a place is."
+        )
     line = critical_line_of(theory, "J")
     assert isinstance(line, CriticalLine)  # no Pool stands there
     found = points_on(line)

@@ -490,8 +490,8 @@ def begun_start(start: sp.Expr, first: Dense) -> sp.Expr:
 def _refuse(block: Block) -> MeanFieldError:
     if attends(block):
         return MeanFieldError(
-            "Fixed points of K, critical lines and diagrams are not derived where an Attention mixes tokens; phase and "
-            "correlations say where tokens end, depth_law how, and propagate takes arrays of deviations."
+            "Fixed points of K and diagrams are not derived where an Attention mixes tokens; phase, critical_line "
+            "and correlations say where tokens end, depth_law how, and propagate takes arrays of deviations."
         )
     return MeanFieldError(
         f"The fixed point of the block {block} is not known: K and K_ab do not close apart from each other; follow "
