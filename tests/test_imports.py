@@ -129,7 +129,7 @@ presentation.diagrams presentation.bias_diagrams
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
 theory.verbs.positions theory.verbs.maps theory.verbs.values theory.verbs.selection theory.verbs.attending
 theory.verbs.places
-theory.verbs.running theory.verbs.sampling theory.verbs.laws theory.verbs.diagrams
+theory.verbs.running theory.verbs.flows theory.verbs.sampling theory.verbs.laws theory.verbs.diagrams
 kernels.rows kernels.loops kernels.cells kernels.sides kernels.data
 kernels.series kernels.sums kernels.plans kernels.generate kernels.sources kernels.tangents
 kernels.compiled kernels.networks kernels.pairs kernels.blocks kernels.matrices

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from meanfield.symbolic.criticality.phases import Phase
     from meanfield.symbolic.criticality.points import CriticalPoint, CriticalPoints
     from meanfield.symbolic.fixed_points.points import FixedPoints
+    from meanfield.theory.verbs.flows import Flow
 
 ORDERS = 12  # terms of an expansion
 
@@ -606,6 +607,27 @@ class Theory(Maps):
             input_dimension=input_dimension,
             **parameters,
         )
+
+    @spoken
+    def flow(self, *, points: int = 16, quantities=None, sigma_w=None, sigma_b=None, input_norm=1.0, correlation=None,
+             **parameters) -> Flow:
+        """The state of infinitely many blocks as a function of t = l/L, where what ends the branches falls as 1/√L.
+
+        points: places between 0 and 1. quantities, sigma_w, sigma_b, input_norm, correlation and parameters are those
+        of `propagate`. J is given by its logarithm. Networks of L, 2L, 4L, … blocks are extrapolated to L → ∞, with
+        an estimate of the error; `equations` holds the differential equations. Raises: MeanFieldError where a block
+        changes the state by more than a multiple of 1/L.
+
+        >>> gpt = derive("relu", architecture="gpt", heads=8, causal=False, total=1)
+        >>> ones = dict.fromkeys(("sigma_e", "sigma_q", "sigma_k", "sigma_v", "sigma_o", "sigma_1", "sigma_2"), 1)
+        >>> found = gpt.flow(quantities=("K", "c"), points=1, tokens=64, **ones)
+        >>> print(f"{found.K[-1]:.6f} {found.c[-1]:.6f}")
+        1.621948 0.176647
+        """
+        from meanfield.theory.verbs.flows import flow as verb
+
+        own = {"sigma_w": sigma_w, "sigma_b": sigma_b, "input_norm": input_norm, "correlation": correlation}
+        return verb(self, points=points, quantities=quantities, settings=own | parameters)
 
     @spoken
     def sample(
