@@ -622,7 +622,7 @@ class Theory(Maps):
         >>> ones = dict.fromkeys(("sigma_e", "sigma_q", "sigma_k", "sigma_v", "sigma_o", "sigma_1", "sigma_2"), 1)
         >>> found = gpt.flow(quantities=("K", "c"), points=1, tokens=64, **ones)
         >>> print(f"{found.K[-1]:.6f} {found.c[-1]:.6f}")
-        1.621948 0.176647
+        1.621952 0.176647
         """
         from meanfield.theory.verbs.flows import flow as verb
 

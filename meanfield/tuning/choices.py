@@ -17,6 +17,7 @@ import numpy as np
 from meanfield.base.results import MeanFieldError
 from meanfield.networks.folds import chain
 from meanfield.networks.records import Block, Param, Projection, Residual
+from meanfield.symbolic.criticality.lines import CriticalLine
 from meanfield.theory.deriving import derive
 from meanfield.tuning.fluctuation import of_log_J
 from meanfield.tuning.prediction import Prediction, crossing, edge
@@ -152,7 +153,7 @@ def on_the_line(p: Prediction, depth: int, width: int) -> tuple[Choice, ...]:
     """
     try:
         line = derive(architecture=p.own, batch=p.batch).critical_line()
-        if getattr(line, "kind", "") != "ray":
+        if not isinstance(line, CriticalLine) or line.kind != "ray":
             return ()
         ((sigma_b, _),) = line.sigma_b_at(1)
         ratio = float(sigma_b.value)
