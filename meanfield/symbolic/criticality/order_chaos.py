@@ -43,7 +43,7 @@ class OrderChaosLine(Result):
     >>> print(line.condition)
     sigma_1**2*sigma_2**2*<sech(z)**4>_{sigma_1**2} - sigma_2**2*<tanh(z)**2>_{sigma_1**2} - sigma_o**2*sigma_v**2
     >>> print(f"{line.at(sigma_1=2, sigma_v=1, sigma_o=1)[0]:.9f}")  # sigma_2
-    1.604368482
+    1.604286138
     """
 
     kind: str
