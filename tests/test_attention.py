@@ -248,6 +248,13 @@ def test_where_there_is_no_line():
         line.at(sigma_q=1)
 
 
+def test_entropy_is_that_of_every_softmax():
+    theory = mf.derive("relu", architecture="gpt", heads=8, causal=False)
+    run = theory.propagate(depth=3, tokens=4, quantities=("K", "entropy"), **SIGMAS)
+    one = theory.propagate(depth=3, tokens=4, quantities=("K", "entropy[1]"), **SIGMAS)
+    assert np.array_equal(run["entropy[1]"], one["entropy[1]"])
+
+
 def test_relu_never_keeps_tokens_apart():
     theory = mf.derive("relu", architecture="gpt", heads=8, causal=False)
     for sigma_2 in (1, 30):

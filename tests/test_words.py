@@ -32,7 +32,9 @@ LED = {
     lambda: mf.derive("tanh", architecture="ResNet"): "did you mean 'resnet'",
     lambda: mf.derive("tanh", architecture="MLP-Mixer"): "did you mean 'mlp_mixer'",
     lambda: mf.derive("tanh", architecture="CNN"): "Convolutions are not described here: .* the choices are mlp",
-    lambda: mf.derive("tanh", architecture="transformer"): "Attention is not described here",
+    lambda: mf.derive("tanh", architecture="transformer"): "did you mean 'gpt'",
+    lambda: mf.derive("tanh", architecture="BERT"): "did you mean 'encoder_postln'",
+    lambda: mf.derive("tanh", norm="RMSNorm"): r"It is a record, meanfield.networks.RMSNorm",
     lambda: mf.derive("tanh", norm="LayerNorm"): "did you mean 'pre'",
     lambda: mf.derive("tanh", norm="batchnorm"): "architecture='batchnorm_mlp'",
     lambda: mf.derive("tanh", norm="post"): "architecture='postln'",
@@ -54,6 +56,9 @@ def test_a_theory_knows_what_its_verbs_are_called_elsewhere():
     for word, verb in (("critical_point", "critical_points"), ("run", "propagate"), ("correlatoins", "correlations")):
         with pytest.raises(AttributeError, match=f"A Theory has no '{word}': did you mean '{verb}'"):
             getattr(TANH, word)
+    for name, where in (("Attention", "networks"), ("gpt", "architectures"), ("overlap", "symbolic")):
+        with pytest.raises(AttributeError, match=f"meanfield has no '{name}': it is meanfield.{where}.{name}"):
+            getattr(mf, name)
     with pytest.raises(AttributeError, match="has K \\(NNGP\\) and Theta \\(NTK\\)"):
         TANH.ntk  # noqa: B018
     with pytest.raises(AttributeError, match="it has averages, batch_invariant, bias, correlations, "):

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+ROOMS = (
+    "networks", "architectures", "symbolic", "kernels", "bias", "empirical", "presentation", "training", "tuning",
+    "data",
+)  # fmt: skip
+
 
 def leading(
     loaded: Callable[[str], object], names: Callable[[], list[str]], known: list[str]
@@ -15,6 +20,9 @@ def leading(
             return loaded(name)
         from meanfield.base.words import ELSEWHERE, WORDS, absent, canonical, close
 
+        for room in ROOMS:  # what belongs to a room is not listed at the top
+            if room in known and name in dir(loaded(room)):
+                raise AttributeError(f"meanfield has no {name!r}: it is meanfield.{room}.{name}.")
         Theory = loaded("Theory")
         own, verbs = canonical(name), [n for n in dir(Theory) if not n.startswith("_") and callable(getattr(Theory, n))]
         here = own in ELSEWHERE or any(word in known for word in WORDS.get(own, "").split())

@@ -38,6 +38,10 @@ WORDS: Mapping[str, str] = {
     **dict.fromkeys(("fc", "fcn", "fullyconnected", "feedforward", "dense", "perceptron"), "mlp"),
     **dict.fromkeys(("mixer", "mlpmixer"), "mlp_mixer"),
     **dict.fromkeys(("batchnorm", "bn", "batchnormalization"), "batchnorm_mlp"),
+    **dict.fromkeys(("transformer", "gpt2", "gpt3", "nanogpt", "decoder", "decoderonly", "vit"), "gpt"),
+    **dict.fromkeys(("bert", "encoder", "vaswani", "roberta"), "encoder_postln"),
+    **dict.fromkeys(("llama2", "llama3", "mistral", "qwen", "olmo"), "llama"),
+    **dict.fromkeys(("perinorm", "periln", "sandwich", "gemma2"), "peri"),
     **dict.fromkeys(("glu", "geglu", "swiglu", "gated"), "swiglu"),
     **dict.fromkeys(("layernorm", "ln", "layernormalization", "norm"), "pre act norm LayerNorm"),
     **dict.fromkeys(("nonorm", "null", "false"), "none"),
@@ -91,15 +95,13 @@ MISSING: Mapping[str, str] = {
         "Pool joins nodes",
     ),
     **dict.fromkeys(
-        ("transformer", "attention", "selfattention", "vit", "gpt", "bert"),
-        "Attention is not described here: architecture='mlp_mixer' mixes tokens by a Dense, and 'preln' is a "
-        "feed-forward sublayer",
+        ("attention", "selfattention", "mha", "multiheadattention"),
+        "Attention is a record, meanfield.networks.Attention(heads); architecture='gpt' is a block with it",
     ),
     **dict.fromkeys(("rnn", "lstm", "gru", "recurrent"), "Weights shared between layers are not described here"),
     **dict.fromkeys(("dropout",), "Dropout is not described here"),
-    **dict.fromkeys(
-        ("rms", "rmsnorm", "groupnorm"), "It is no record here: docs/writing_a_layer.md adds it in thirty lines"
-    ),
+    **dict.fromkeys(("rms", "rmsnorm"), "It is a record, meanfield.networks.RMSNorm(); architecture='llama' has it"),
+    "groupnorm": "It is no record here: docs/writing_a_layer.md adds it in thirty lines",
     **dict.fromkeys(
         ("chij", "chik", "chi1", "chiparallel", "susceptibility"),
         "It is a derivative of a map: susceptibilities() has its formula, fixed_points and phase its values",
@@ -112,7 +114,7 @@ MISSING: Mapping[str, str] = {
 
 
 _NETWORKS = "mf.check(theory, ...) compares it with finite networks, and mf.measure(theory, ...) measures them"
-_PROCESS = "mf.nngp(...) and mf.ntk(...) are kernels for scikit-learn's GaussianProcessRegressor"
+_PROCESS = "theory.predict(X, y, X_test, ...) has them; mf.nngp and mf.ntk are kernels for scikit-learn"
 _TORCH = "mf.recommend(...).torch() is code to paste; no model is touched"
 #: names that are looked for where they are not → what to call instead
 ELSEWHERE: Mapping[str, str] = {
@@ -141,7 +143,7 @@ ELSEWHERE: Mapping[str, str] = {
         "mf.equal(a, b) compares two formulas; claims of papers are in derivations/, docs/extending.md adds one",
     ),
     **dict.fromkeys(
-        ("layer", "module", "registerlayer", "customlayer", "rmsnorm", "groupnorm"),
+        ("layer", "module", "registerlayer", "customlayer", "groupnorm"),
         "a layer of your own is a record, a rule and an operation; docs/writing_a_layer.md writes one",
     ),
     **dict.fromkeys(

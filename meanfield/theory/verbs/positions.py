@@ -8,7 +8,7 @@ that recursion: there K stands for V, and J for J - J_ab, which grows as J does.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +83,14 @@ def followed(block: Block, first: Dense, size: int | None) -> Recursion:
     """The same as floats follow it: c_J = J_ab/J in the place of J_ab."""
     found = begun(carried(block, size), first)
     return replace(found, readout=(*found.readout, ("c", K_ab / K)))
+
+
+def spelled_out(block: Block, first: Dense, size: int | None, names: Iterable[str]) -> tuple[str, ...]:
+    """The names with "entropy" for those of every softmax, as sampled theory and networks call them together."""
+    if "entropy" not in names:
+        return tuple(names)
+    each = [n for n in followed(block, first, size).names if n.startswith("entropy[")]
+    return tuple(dict.fromkeys(n for name in names for n in (each if name == "entropy" and each else [name])))
 
 
 def require_known(names: tuple[str, ...], recursion: Recursion, what: str) -> None:

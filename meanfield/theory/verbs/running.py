@@ -193,7 +193,8 @@ def _positions(theory: Maps, places: dict, settings: dict, begin: dict, paramete
     """A run of positions that act on each other."""
     from meanfield.numeric.solvers import propagate
 
-    wanted = tuple(quantities or ("K", "K_ab", *theory.default_quantities[1:]))
+    default = ("K", "K_ab", *theory.default_quantities[1:])
+    wanted = positions.spelled_out(theory.block, theory.first, theory.batch, quantities or default)
     recursion = positions.to_follow(theory.block, theory.first, theory.batch, wanted)
     positions.refuse_impossible(theory.block, places, parameters, begin, wanted)
     parameters = {k: v for k, v in parameters.items() if k not in of_widths(theory.block)}
