@@ -38,6 +38,7 @@ LED = {
     lambda: mf.derive("tanh", norm="LayerNorm"): "did you mean 'pre'",
     lambda: mf.derive("tanh", norm="batchnorm"): "architecture='batchnorm_mlp'",
     lambda: mf.derive("tanh", norm="post"): "architecture='postln'",
+    lambda: TANH.phase_diagram(points=50): r"An axis of a grid is \(low, high, count\)",
     lambda: TANH.propagate(weight_std=1, bias_std=0, depth=3): "weight_std is called sigma_w here",
     lambda: TANH.propagate(C_W=1, C_b=0, depth=3): r"It is sigma_w\*\*2: give its root",
     lambda: TANH.propagate(sigma_w=1, sigma_b=0, layers=3): "'layers'. Did you mean 'depth'",

@@ -108,6 +108,10 @@ MISSING: Mapping[str, str] = {
     ),
     **dict.fromkeys(("batchnorm", "bn", "batch"), "BatchNorm is architecture='batchnorm_mlp'"),
     **dict.fromkeys(("post", "postln", "postnorm"), "A LayerNorm behind the skip is architecture='postln'"),
+    **dict.fromkeys(
+        ("points", "resolution", "npoints", "ngrid", "gridsize"),
+        "An axis of a grid is (low, high, count), as in phase_diagram(sigma_w=(0, 3, 50), sigma_b=(0, 1, 20))",
+    ),
     **dict.fromkeys(("cw", "sigmaw2", "weightvariance"), "It is sigma_w**2: give its root as sigma_w"),
     **dict.fromkeys(("cb", "sigmab2", "biasvariance"), "It is sigma_b**2: give its root as sigma_b"),
 }
@@ -252,7 +256,8 @@ def no_parameter(name: str, known: Iterable[str], of: str = "theory") -> MeanFie
     said = f"{name} is not a parameter of this {of}; it has {', '.join(names) or 'none beyond sigma_w, sigma_b'}."
     if name in ARGUMENTS:
         return MeanFieldError(f"{said} {name} is an argument of other verbs: {', '.join(ARGUMENTS[name])}.")
-    return MeanFieldError(f"{said}{guess(name, (*names, *ARGUMENTS))}")
+    there_is = MISSING.get(canonical(name))
+    return MeanFieldError(f"{said} {there_is}." if there_is else f"{said}{guess(name, (*names, *ARGUMENTS))}")
 
 
 def missing(name: str, given: Iterable[str] = ()) -> MeanFieldError:
