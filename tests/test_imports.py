@@ -98,6 +98,7 @@ symbolic.correlator_laws.difference symbolic.correlator_laws.local_series symbol
 symbolic.correlator_laws.systems symbolic.correlator_laws.scale_invariant symbolic.correlator_laws.places
 symbolic.correlator_laws.exact symbolic.correlator_laws.points symbolic.correlator_laws.smooth_class
 symbolic.correlator_laws.critical_shift
+numeric.roots
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
 numeric.quadrature.tables numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
 numeric.quadrature.weak numeric.quadrature.averages numeric.quadrature.sphere numeric.quadrature.small

@@ -28,6 +28,7 @@ from meanfield.base.results import MeanFieldError, Status, one_line
 from meanfield.base.symbols import sigma_w
 from meanfield.numeric.gap_source import LEAST
 from meanfield.numeric.lowering.assembly import lower
+from meanfield.numeric.roots import between
 from meanfield.numeric.solvers import propagate
 from meanfield.symbolic.recursion import Recursion
 
@@ -235,15 +236,13 @@ def _inside(step: _Step, K: float, odd: bool) -> CorrelationPoint:
     """The fixed point in [0, 1) of a map with C′(1) > 1: c = 0 if there is no even part, else a zero in log(1 - c)."""
     if odd:
         return CorrelationPoint(0.0, step.slope_at_zero(K), "stable")
-    from scipy.optimize import brentq
-
     low, high = math.log(LEAST), 0.0
     missed = step.error + 4e-16
     if step.excess(K, 1.0) >= -missed:  # C(0) = 0 to rounding: LayerNorm takes the mean away, or ⟨φ⟩ is 0 at K*
         slope = step.slope_at_zero(K)
         return CorrelationPoint(0.0, slope, "stable", missed / max(1 - slope, 1e-300))
     if step.excess(K, math.exp(low)) > 0:
-        where = brentq(lambda u: step.excess(K, math.exp(u)), low, high, xtol=1e-15, rtol=8.9e-16)
+        where = between(lambda u: step.excess(K, math.exp(u)), low, high)
         gap = math.exp(where)
         slope = step.slope(K, gap)
         # d log((1 - c′)/(1 - c))/d log(1 - c) = slope - 1 there

@@ -17,6 +17,7 @@ from meanfield.base.arguments import whole
 from meanfield.base.arrays import Arrays
 from meanfield.base.export import Result
 from meanfield.base.results import Law, MeanFieldError, Solution, Status, one_line
+from meanfield.numeric.roots import zeros
 from meanfield.numeric.solvers import propagate
 from meanfield.symbolic.criticality.small_bias import inverted, neutrality_powers
 from meanfield.symbolic.recursion import Recursion
@@ -63,15 +64,11 @@ class CurveInK(Result):
         return self._meets(_positive(sigma_w, "sigma_w"), known=0, wanted=1)
 
     def _meets(self, value: float, known: int, wanted: int) -> tuple[tuple[Solution, Solution], ...]:
-        from scipy.optimize import brentq
-
         def off(log_K: np.ndarray) -> np.ndarray:
             return self.squares(np.exp(np.atleast_1d(log_K)))[known] - value**2
 
-        logs, out = np.log(self.grid), []
-        signs = np.sign(off(logs))
-        for i in np.flatnonzero(signs[:-1] * signs[1:] < 0):
-            k = float(np.exp(brentq(lambda u: float(off(u)[0]), logs[i], logs[i + 1], xtol=1e-15, rtol=8.9e-16)))
+        out = []
+        for k in np.exp(zeros(off, np.log(self.grid))):
             square = float(self.squares(np.array([k]))[wanted][0])
             if square >= 0:
                 where = f"found by a search over K in [{self.grid[0]:g}, {self.grid[-1]:g}]"

@@ -19,6 +19,7 @@ from meanfield.base.results import MeanFieldError, Solution, Status, one_line
 from meanfield.base.symbols import sigma_b, sigma_w
 from meanfield.numeric.lowering.assembly import lower
 from meanfield.numeric.neutrality import CurveInK
+from meanfield.numeric.roots import between
 from meanfield.symbolic.averages.groups import Group
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.near_one import phase_of
@@ -178,15 +179,13 @@ class Sampled:
         return np.array([[float(values[n])] for n in self.parameters])
 
     def _refined(self, low: float, high: float, sign: int, deviations: tuple[float, float, float]) -> FixedPoint:
-        from scipy.optimize import brentq
-
         w, b, mu = deviations
 
         def gain(log_K: float) -> float:
             k = math.exp(log_K)
             return (w * w * float(self.maps(np.array([k]))[0][0]) + b * b) / k + mu * mu - 1
 
-        K = math.exp(brentq(gain, low, high, xtol=1e-15, rtol=8.9e-16))
+        K = math.exp(between(gain, low, high))
         F, slope, X = (float(v[0]) for v in self.maps(np.array([K])))
         chi_K = w * w * slope + mu * mu
         off = w * w * F * self.error / max(abs(1 - chi_K), 1e-12)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -247,19 +248,13 @@ class _Step:
         return distance / (2 * following * gap) - 1
 
     def zeros(self, K: float) -> np.ndarray:
-        """1 - c that a block keeps, by change of sign and SciPy's root finder."""
-        from scipy.optimize import brentq
+        """1 - c that a block keeps."""
+        from meanfield.numeric.roots import zeros
 
         half = SEARCHED // 2
         grid = np.concatenate([np.geomspace(1e-9, 0.1, half, endpoint=False), np.linspace(0.1, 1, half)])
-        change = self.change(K, grid)
-        where = np.flatnonzero(np.sign(change[:-1]) * np.sign(change[1:]) < 0)
-        exact = grid[1:][change[1:] == 0]  # of independent tokens that stay so
-
-        def at(gap: float) -> float:
-            return float(self.change(K, np.array([gap]))[0])
-
-        return np.array([*(brentq(at, grid[i], grid[i + 1], xtol=1e-13, rtol=1e-13) for i in where), *exact])
+        found = zeros(partial(self.change, K), grid)
+        return found[found > grid[0]]  # the first place stands for c = 1
 
     def where_K_grows(self) -> np.ndarray:
         """The zeros as K → ∞, from those at two large K: they move by a multiple of 1/K."""
