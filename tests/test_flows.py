@@ -65,7 +65,7 @@ def test_a_residual_network_of_erf_has_the_flow_of_its_closed_forms():
     assert found.K.shape == (3, 5) and found.arrays().axes() == {"t": 5, "point_0": 3}
     for i, s in enumerate(sigma):
         one = theory.flow(quantities=("K", "J"), sigma_w=s, sigma_b=0.3, points=4)
-        assert np.array_equal(one.K, found.K[i])
+        assert np.allclose(one.K, found.K[i], rtol=1e-10, atol=0)
 
         def rates(x: np.ndarray, s: float = s) -> list[float]:
             return [s**2 * 2 / np.pi * np.arcsin(2 * x[0] / (1 + 2 * x[0])), s**2 * 4 / np.pi / np.sqrt(1 + 4 * x[0])]
@@ -99,6 +99,16 @@ def test_equations_are_those_that_were_solved():
 def test_where_there_is_no_flow(theory, more, match):
     with pytest.raises(mf.MeanFieldError, match=match):
         theory.flow(**more)
+
+
+def test_a_flow_is_drawn_and_has_no_depth(tmp_path):
+    found = mf.derive(architecture=branch("erf")).flow(quantities=("K", "J"), sigma_w=[1, 2], sigma_b=0, points=4)
+    axes = found.plot()
+    assert [a.get_ylabel() for a in axes] == [r"$K^\ell$", r"$\log$ $J^{1,\ell}$"]
+    assert [line.get_ydata().tolist() for line in axes[0].lines] == found.K.tolist()
+    assert mf.load(found.save(tmp_path / "flow.json"))["data"]["K"][1][-1] == found.K[1, -1]
+    with pytest.raises(mf.MeanFieldError, match="has no depth"):
+        mf.derive(architecture=branch("erf")).flow(depth=5, sigma_w=1, sigma_b=0)
 
 
 def test_branches_that_fall_faster_leave_the_state_as_it_is():

@@ -85,6 +85,31 @@ def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Seque
         return drawn(panels)
 
 
+def plot_flow(flow: Any, quantities: Iterable[str] | None = None, ax: Any = None) -> Any:
+    """Quantities of a `Flow` against t = l/L, one panel each, one curve per point (seven of many).
+
+    quantities, ax and what is returned: as of `plot_run`; every quantity it holds is drawn unless named.
+    """
+    import numpy as np
+
+    names = tuple(quantities or flow.quantities)
+    given = None if ax is None else list(ax) if isinstance(ax, Iterable) else [ax]
+    names = names if given is None or quantities is not None else names[: len(given)]
+    if missing := [n for n in names if n not in flow.quantities]:
+        raise unknown("quantity of this flow", missing[0], flow.quantities)
+    with require().rc_context(LOOK):
+        panels = _panels(names, given)
+        for name, panel in zip(names, panels):
+            curves = np.reshape(flow[name], (-1, len(flow.t)))
+            for colour, style, curve in zip(COLOURS, STYLES, curves):
+                panel.plot(flow.t, curve, color=colour, linestyle=style)
+            label = mathtext(name.removeprefix("log_"))
+            panel.set_ylabel(rf"$\log$ {label}" if name.startswith("log_") else label)
+            panel.margins(x=0.02)
+        panels[-1].set_xlabel(r"$t = \ell/L$")
+        return drawn(panels)
+
+
 def plot_report(report: Any, ax: Sequence[Axes] | None = None) -> Any:
     """A check: theory as a line, the ensemble's mean with a band of ± 2 standard errors, and z below.
 

@@ -57,7 +57,7 @@ def alike(theory: Maps) -> tuple[Recursion, Recursion]:
     if any(one.knows_depth or one.knows_layer for one in found):
         raise MeanFieldError(
             "Where tokens end at large depth is derived for blocks that are all alike, but here deviations follow a "
-            "Schedule; follow it with propagate."
+            "Schedule; follow it with propagate, or with flow where they fall as 1/sqrt(L)."
         )
     return found
 

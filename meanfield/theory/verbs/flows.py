@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import sympy as sp
 
 from meanfield.base.arguments import whole
 from meanfield.base.arrays import Arrays
+from meanfield.base.drawing import plot_flow
 from meanfield.base.export import Numbers, plain
 from meanfield.base.named import Formulas
 from meanfield.base.printed import wrapped
@@ -29,8 +31,9 @@ from meanfield.theory.verbs.running import run as run_of
 if TYPE_CHECKING:
     from meanfield.numeric.solvers import Run
 
-FINEST = 2048  # blocks of the deepest network of the extrapolation, at least
-LEVELS = 6  # networks of it
+SHALLOWEST, DEEPEST = 16, 2048  # blocks of the networks of the extrapolation
+FEWEST = 4  # networks of it
+ENOUGH = 1e-11  # the relative error at which no deeper network is asked
 MOST = 1024  # places
 SHOWN = 8  # points that are printed
 WORST = 1e-4  # the largest relative error that counts as a limit
@@ -80,6 +83,10 @@ class Flow(Numbers):
         axes = tuple(f"point_{i}" for i in range(np.ndim(next(iter(self.values.values()))) - 1))
         return Arrays({"t": (("t",), self.t)}, {n: ((*axes, "t"), v) for n, v in self.values.items()}, {})
 
+    def plot(self, quantities: Sequence[str] | None = None, ax: Any = None) -> Any:
+        """Quantities against t, all of them unless named; returns the Axes, an array of several."""
+        return plot_flow(self, quantities, ax)
+
     def __repr__(self) -> str:
         return one_line("Flow", f"{', '.join(self.values)}; t from 0 to 1 in {len(self.t) - 1} steps")
 
@@ -111,24 +118,38 @@ def equations(recursion: Recursion) -> Formulas:
 
 def flow(theory: Maps, *, points: int, quantities: Any, settings: dict[str, Any]) -> Flow:
     """`Theory.flow`."""
-    points, held = whole(points, "points", 1, MOST), []
-    coarsest = math.ceil(FINEST / points / 2 ** (LEVELS - 1))  # blocks between two places
-    for level in range(LEVELS):
-        between = coarsest * 2**level
+    if "depth" in settings:
+        raise MeanFieldError("A flow is of infinitely many blocks, and has no depth; leave it out, or ask propagate.")
+    points, held, rates = whole(points, "points", 1, MOST), [], None
+    coarsest = math.ceil(SHALLOWEST / points)  # blocks between two places
+    values: dict[str, np.ndarray] = {}
+    errors: dict[str, np.ndarray] = {}
+    while True:
+        between = coarsest * 2 ** len(held)
         run = run_of(theory, depth=points * between + 1, quantities=quantities, **settings)
-        if not level:
-            rates = _required(run.lowered.recursion)
+        rates = rates or _required(run.lowered.recursion)
         held.append({n: v[..., ::between] for n, v in _columns(run).items()})
-    values, errors = {}, {}
-    for name in held[0]:
-        values[name], errors[name] = _limit([one[name] for one in held])
-        size = np.maximum(1.0 if name.startswith("log_") else np.abs(values[name][..., :1]), np.abs(values[name]))
-        if not (errors[name] <= WORST * size).all():
-            raise MeanFieldError(
-                f"{name} does not converge as the number of blocks grows, or not as 1/L; look at it with propagate at "
-                "depths of your own."
-            )
+        if len(held) < FEWEST:
+            continue
+        for name in held[0]:
+            values[name], errors[name] = _limit([one[name] for one in held])
+        off = {n: float(np.max(errors[n] / _size(n, values[n]))) for n in values}
+        if max(off.values()) <= ENOUGH:
+            break
+        if points * between >= DEEPEST:
+            worst = max(off, key=lambda n: off[n] if off[n] >= 0 else math.inf)
+            if not off[worst] <= WORST:
+                raise MeanFieldError(
+                    f"{worst} does not converge as the number of blocks grows, or not as 1/L; look at it with "
+                    "propagate at depths of your own."
+                )
+            break
     return Flow(np.linspace(0, 1, points + 1), values, errors, rates)
+
+
+def _size(name: str, values: np.ndarray) -> np.ndarray:
+    """What errors of a quantity are compared with: its size, at least that of its start, or 1 of a logarithm."""
+    return np.maximum(np.abs(values), np.maximum(1.0 if name.startswith("log_") else np.abs(values[..., :1]), 1e-300))
 
 
 def _required(recursion: Recursion) -> Formulas:
@@ -160,6 +181,6 @@ def _limit(found: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         last = rows[-1]
         with np.errstate(invalid="ignore"):  # of values that overflow
             rows.append([b + (b - a) / (2**order - 1) for a, b in itertools.pairwise(last)])
-    end, before = rows[-1][0], rows[-2]
+    end, before = rows[-1][-1], rows[-2]
     with np.errstate(invalid="ignore"):
         return end, np.abs(end - before[-1]) + np.abs(before[-1] - before[-2]) / 2 ** len(found) + 1e-13 * np.abs(end)
