@@ -106,7 +106,7 @@ def test_a_flow_is_drawn_and_has_no_depth(tmp_path):
     axes = found.plot()
     assert [a.get_ylabel() for a in axes] == [r"$K^\ell$", r"$\log$ $J^{1,\ell}$"]
     assert [line.get_ydata().tolist() for line in axes[0].lines] == found.K.tolist()
-    assert mf.load(found.save(tmp_path / "flow.json"))["data"]["K"][1][-1] == found.K[1, -1]
+    assert mf.load(found.save(tmp_path / "flow.json")).data()["K"][1][-1] == found.K[1, -1]
     with pytest.raises(mf.MeanFieldError, match="has no depth"):
         mf.derive(architecture=branch("erf")).flow(depth=5, sigma_w=1, sigma_b=0)
 
