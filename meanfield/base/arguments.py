@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.limits import deadline
+from meanfield.base.progress import saying
 from meanfield.base.words import ARGUMENTS, unknown
 from meanfield.base.words import guess as guess
 from meanfield.base.words import meant as meant
@@ -38,10 +39,12 @@ def spoken(function: F) -> F:
     is an error of this library, not of the call.
     """
 
+    name = _name(function)
+
     @functools.wraps(function)
     def verb(*args: Any, **settings: Any) -> Any:
         try:
-            with deadline():
+            with deadline(), saying(name):
                 return function(*args, **settings)
         except TypeError as error:
             fits(function, args, settings)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from meanfield.base import printed
 from meanfield.base.export import plain
 from meanfield.base.files import FORMATS, save, write_whole
 from meanfield.base.latex import tex
+from meanfield.base.progress import saying as working  # noqa: F401 (what commands say while they work)
 from meanfield.base.quantities import QUANTITIES
 from meanfield.base.results import MeanFieldError
 from meanfield.functions.activations import Activation, activation, activations
@@ -302,15 +302,3 @@ def say(sentence: str) -> None:
         width = max(20, min(COLUMNS, shutil.get_terminal_size().columns))
         text = "\n".join(textwrap.fill(line, width, break_on_hyphens=False) for line in text.split("\n"))
     typer.echo(text, err=True)
-
-
-@contextlib.contextmanager
-def working(text: str) -> Iterator[None]:
-    """A spinner on stderr while something takes its time; nothing where stderr is not a terminal."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(text):
-        yield
