@@ -98,7 +98,6 @@ symbolic.correlator_laws.difference symbolic.correlator_laws.local_series symbol
 symbolic.correlator_laws.systems symbolic.correlator_laws.scale_invariant symbolic.correlator_laws.places
 symbolic.correlator_laws.exact symbolic.correlator_laws.points symbolic.correlator_laws.smooth_class
 symbolic.correlator_laws.critical_shift
-numeric.roots
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
 numeric.quadrature.tables numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
 numeric.quadrature.weak numeric.quadrature.averages numeric.quadrature.sphere numeric.quadrature.small
@@ -116,7 +115,8 @@ numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.formula
 numeric.lowering.evaluators numeric.lowering.generation numeric.lowering.assembly
 numeric.tokens.functions numeric.tokens.expansions numeric.tokens.fields numeric.tokens.walk numeric.tokens.channels
 numeric.tokens.attention numeric.tokens.sampling
-numeric.phase numeric.places numeric.starts numeric.vanishing numeric.solvers numeric.gradients numeric.memory
+numeric.roots numeric.phase numeric.places numeric.starts numeric.vanishing numeric.solvers numeric.gradients
+numeric.memory
 numeric.fluctuations
 numeric.pair_corrections numeric.gap_source numeric.correlations numeric.neutrality numeric.sampled numeric.sweeps
 numeric.widths

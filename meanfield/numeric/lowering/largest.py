@@ -29,7 +29,6 @@ from meanfield.numeric.lowering import planes, printing
 from meanfield.numeric.lowering.functions import DIRECT_WEIGHT, PAIR_WEIGHT, Functions, lowers
 from meanfield.numeric.quadrature import evaluation
 from meanfield.numeric.quadrature.rules import gauss_legendre
-from meanfield.numeric.roots import between
 from meanfield.symbolic.averages import groups
 from meanfield.symbolic.averages.largest import Largest
 from meanfield.symbolic.averages.node import Average, Integrand
@@ -109,6 +108,7 @@ def _product(node: Largest):
 def _branches(phi: sp.Expr) -> tuple[list[float], list[float], list[float], float]:
     """(ends of branches on which φ is monotone: turning points, kinks and jumps; φ before and after each; how far |z|
     may go): turning points by a search, on a grid as fine as φ's own scale and its waves."""
+    from scipy.optimize import brentq
 
     f = pieces(phi, Z[0])
     slope = f.diff().expr
@@ -130,7 +130,7 @@ def _branches(phi: sp.Expr) -> tuple[list[float], list[float], list[float], floa
             def at(t: float) -> float:
                 return float(evaluation.evaluate(slope, np.array([t]))[0])
 
-            turn = between(at, z[i], z[j])
+            turn = brentq(at, z[i], z[j], xtol=1e-15, rtol=8.9e-16)
             if all(abs(turn - b) > 1e-9 * max(1.0, abs(b)) for b in breaks):  # else it is a kink on the grid
                 marks.append(turn)
     marks = sorted(marks)
