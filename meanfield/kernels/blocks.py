@@ -17,6 +17,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.limits import counted
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
 ROWS = 512  # inputs of a block
+SEVERAL = 8  # blocks in each direction, at most, that one task of a product takes
 Said = tuple[float, float, float, float]  # of bounds, by a block: WORST, OPPOSITE, BLURRED
 KEPT = 2e8  # bytes of what inputs bring that are kept for further blocks
 _sides_lock = Lock()
@@ -80,9 +82,11 @@ class Work:
         out = {n: found[n].astype(self.dtype, copy=False) for n in self.quantities}
         return out | {n: found[n] for n in (WORST, OPPOSITE, BLURRED)}
 
-    def apart(self, task: tuple[int, int]) -> Work:
-        """One block as work of its own, to be sent away."""
-        a, b = (slice(at, at + ROWS) for at in task)
+    kept = "the same call goes on from the blocks that are in out=, if it names files"
+
+    def apart(self, task: tuple[int, int], side: int | None = None) -> Work:
+        """One block (or a square of `side` rows) as work of its own, to be sent away."""
+        a, b = (slice(at, at + (side or ROWS)) for at in task)
         same = self.Y is None and task[0] == task[1]
         other = None if same else (self.X if self.Y is None else self.Y)[b]
         return Work(self.network, self.X[a], other, self.quantities, self.dtype)
@@ -102,13 +106,16 @@ class Work:
         return digest.hexdigest()
 
 
-def elsewhere(work: Work, parent: int) -> dict[str, np.ndarray]:
-    """A block in another process (or thread): all of it."""
-    return work.compute((0, 0))
+def elsewhere(work: Work | Times, parent: int) -> dict[str, np.ndarray]:
+    """A block in another process (or thread of the one that asks, `parent`): all of it."""
+    if os.getpid() == parent:
+        return work.compute((0, 0))
+    with threadpool_limits(limits=1, user_api="blas"):
+        return work.compute((0, 0))
 
 
 def blocks(
-    work: Work,
+    work: Work | Times,
     tasks: list[tuple[int, int]],
     threads: int,
     executor: Executor | None = None,
@@ -149,8 +156,7 @@ def blocks(
             if lost:
                 raise MeanFieldError(
                     "A worker of the executor died (a script that spawns processes must guard its main part with "
-                    "if __name__ == '__main__'); the same call goes on from the blocks that are in out=, if it names "
-                    "files."
+                    f"if __name__ == '__main__'); {work.kept}."
                 ) from error
             raise
 
@@ -239,23 +245,71 @@ def fill(
     return said
 
 
+@dataclass(eq=False)
+class Times:
+    """Products with the columns of v, (m, k): those of several blocks, a square of `side` rows and columns, are one
+    task, so that what is sent to a worker and comes back is small beside its work.
+
+    turned: the columns that the transpose of a block off the diagonal is multiplied with, None for a kernel of X with
+    other rows, which has no mirror image.
+    """
+
+    work: Work
+    v: np.ndarray
+    turned: np.ndarray | None
+    side: int
+
+    kept = "the same call can be made again"
+
+    def tasks(self) -> list[tuple[int, int]]:
+        """The first row and the first column of every square."""
+        (n, m), step = self.work.shape, self.side
+        return [(a, b) for a in range(0, n, step) for b in range(a if self.work.Y is None else 0, m, step)]
+
+    def compute(self, task: tuple[int, int]) -> dict[str, np.ndarray]:
+        """What one square adds to the rows of its left side (and, mirrored, to those of its right side)."""
+        (a0, b0), (n, m) = task, self.work.shape
+        (name,) = self.work.quantities
+        left = np.zeros((min(self.side, n - a0), self.v.shape[1]))
+        right = np.zeros((min(self.side, m - b0), self.v.shape[1]))
+        said = NOTHING
+        for a in range(a0, min(a0 + self.side, n), ROWS):
+            own = self.work.Y is None and a0 == b0  # a square on the diagonal: its upper triangle
+            for b in range(a if own else b0, min(b0 + self.side, m), ROWS):
+                block = self.work.compute((a, b))
+                said = larger(said, said_of(block))
+                rows, columns = block[name].shape
+                left[a - a0 : a - a0 + rows] += block[name] @ self.v[b : b + columns]
+                if self.turned is not None and not (own and a == b):
+                    right[b - b0 : b - b0 + columns] += block[name].T @ self.turned[a : a + rows]
+        return {"left": left, "right": right, "said": np.array(said)}
+
+    def apart(self, task: tuple[int, int]) -> Times:
+        """One square as work of its own, to be sent away."""
+        a, b = (slice(at, at + self.side) for at in task)
+        return Times(self.work.apart(task, self.side), self.v[b], None if self.turned is None else self.turned[a],
+                     self.side)  # fmt: skip
+
+
 def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None = None) -> tuple[np.ndarray, Said]:
-    """(the kernel times the columns of v, without the kernel, the largest of what blocks say); blocks are added in one
-    order."""
-    (name,) = work.quantities
-    out = np.zeros((work.shape[0], v.shape[1]))
+    """(the kernel times the columns of v, without the kernel, the largest of what blocks say); squares of blocks, whose
+    size follows from the number of rows alone, are added in one order."""
+    out, said = np.zeros((work.shape[0], v.shape[1])), NOTHING
+    several = max(1, min(SEVERAL, -(-max(work.shape) // ROWS) // 6))
+    times = Times(work, v, v if work.Y is None else None, several * ROWS)
     parts: dict[tuple[int, int], dict[str, np.ndarray]] = {}
-    order = work.tasks()
-    ready, said = iter(order), NOTHING
+    order = times.tasks()
+    ready = iter(order)
     expected = next(ready, None)
-    for task, block in blocks(work, order, threads, executor):
-        parts[task] = {"block": block[name]}
-        said = larger(said, said_of(block))
-        while expected is not None and expected in parts:
-            one, (a, b) = parts.pop(expected)["block"], expected
-            n, m = one.shape
-            out[a : a + n] += np.einsum("ab,bc->ac", one, v[b : b + m])
-            if work.Y is None and a != b:
-                out[b : b + m] += np.einsum("ab,ac->bc", one, v[a : a + n])
-            expected = next(ready, None)
+    with threadpool_limits(limits=1, user_api="blas"):  # blocks run side by side, and the bits are fixed
+        for task, part in blocks(times, order, threads, executor):
+            parts[task] = part
+            while expected is not None and expected in parts:
+                one, (a, b) = parts.pop(expected), expected
+                out[a : a + len(one["left"])] += one["left"]
+                if times.turned is not None:
+                    out[b : b + len(one["right"])] += one["right"]
+                e, f, g, h = one["said"].tolist()
+                said = larger(said, (e, f, g, h))
+                expected = next(ready, None)
     return out, said

@@ -12,13 +12,19 @@ SQUARE = 32  # rows and columns of what is turned over at a time
 
 @njit(cache=True, nogil=True)
 def gram(X, columns, first, scale, shift, out):
-    """out[a, b] = scale·Σ_k X[a, k] columns[k, b] + shift, for b from first[a] on."""
+    """out[a, b] = scale·Σ_k X[a, k] columns[k, b] + shift, for b from first[a] on; four terms at a time, in order."""
+    fours = X.shape[1] - X.shape[1] % 4
     for a in range(X.shape[0]):
-        row = out[a, first[a] :]
+        row, at = out[a, first[a] :], first[a]
         for b in range(row.size):
             row[b] = 0.0
-        for k in range(X.shape[1]):
-            x, other = X[a, k], columns[k, first[a] :]
+        for k in range(0, fours, 4):
+            x, y, z, w = X[a, k], X[a, k + 1], X[a, k + 2], X[a, k + 3]
+            p, q, r, s = columns[k, at:], columns[k + 1, at:], columns[k + 2, at:], columns[k + 3, at:]
+            for b in range(row.size):
+                row[b] = (((row[b] + x * p[b]) + y * q[b]) + z * r[b]) + w * s[b]
+        for k in range(fours, X.shape[1]):
+            x, other = X[a, k], columns[k, at:]
             for b in range(row.size):
                 row[b] += x * other[b]
         for b in range(row.size):
@@ -72,22 +78,27 @@ def apart(X, Y, left, right, scale, shift, KX, KY, distance, tilt):
 @njit(cache=True, nogil=True)
 def close_at_start(K_ab, KX, KY, least, first, flags):
     """Flags pairs whose covariance does not say how far they are apart."""
+    left, right = np.sqrt(KX), np.sqrt(KY)
     for a in range(K_ab.shape[0]):
-        for b in range(first[a], K_ab.shape[1]):
-            size = math.sqrt(KX[a]) * math.sqrt(KY[b])
-            if size - K_ab[a, b] < least * size:
-                flags[a, b] = 1
+        row, root, flag = K_ab[a, first[a] :], right[first[a] :], flags[a, first[a] :]
+        for b in range(row.size):
+            size = left[a] * root[b]
+            flag[b] = 1 if size - row[b] < least * size else flag[b]
 
 
 @njit(cache=True, nogil=True)
 def opposite(K_ab, KX, KY, least, first):
     """The largest K of pairs with 1 + c < least; 0 where there are none."""
-    largest = 0.0
+    left, right, largest = np.sqrt(KX), np.sqrt(KY), 0.0
     for a in range(K_ab.shape[0]):
-        for b in range(first[a], K_ab.shape[1]):
-            size = math.sqrt(KX[a]) * math.sqrt(KY[b])
-            if size + K_ab[a, b] < least * size:
-                largest = max(largest, KX[a], KY[b])
+        row, root, found = K_ab[a, first[a] :], right[first[a] :], 0
+        for b in range(row.size):  # counted first: without a branch this is vector code
+            size = left[a] * root[b]
+            found += size + row[b] < least * size
+        for b in range(row.size if found else 0):
+            size = left[a] * root[b]
+            if size + row[b] < least * size:
+                largest = max(largest, KX[a], KY[first[a] + b])
     return largest
 
 
