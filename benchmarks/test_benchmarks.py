@@ -565,7 +565,7 @@ def test_predict(beside):
     at = {"sigma_w": 1.5, "sigma_b": 0.1, "depth": 3}
     found = derive("erf").kernel(np.concatenate((X, far)), **at)
     asked = dict(t=np.geomspace(1, 1e6, 30), rate=None, loss="mse", train="all", ridge=0, networks=None, seed=0)
-    asked |= dict(threads=None, executor=None, progress=None)
+    asked |= dict(threads=None, executor=None, progress=None, operator=None)
     ours = lambda: predict(lambda *_, **__: found, X, y, far, **asked, **at).mean  # noqa: E731
     peer = lambda: eigh(found.Theta[:1000, :1000], driver="evd")[0]  # noqa: E731
     beside(ours, peer, "its eigendecomposition (scipy.linalg.eigh)", rounds=7, ratio_bar=1.2)

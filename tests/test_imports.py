@@ -136,6 +136,8 @@ kernels.series kernels.sums kernels.plans kernels.generate kernels.sources kerne
 kernels.compiled kernels.networks kernels.pairs kernels.blocks kernels.matrices
 kernels.planning kernels.gradients
 prediction.targets prediction.spectrum prediction.linearized prediction.logits prediction.prediction_figures
+prediction.system prediction.solvers prediction.conjugate prediction.cholesky prediction.low_rank
+prediction.log_determinant prediction.regression prediction.nystrom
 prediction.trained prediction.predict
 theory.theory theory.depth_scales theory.derivation theory.deriving theory.summaries theory.gaussian_processes
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices

@@ -32,12 +32,17 @@ def require_memory(size: float, what: str, instead: str) -> None:
 
     what: what was asked for, as the subject of the sentence; instead: what to do.
     """
-    limit = _from_environment("MEANFIELD_MEMORY", MEMORY, UNITS)
+    limit = memory_limit()
     if size > limit:
         raise MeanFieldError(
             f"{what} would take about {_bytes(size)} of memory, and the limit is {_bytes(limit)}; {instead}, or set "
             "MEANFIELD_MEMORY to more."
         )
+
+
+def memory_limit() -> float:
+    """Bytes of arrays that one call may allocate."""
+    return _from_environment("MEANFIELD_MEMORY", MEMORY, UNITS)
 
 
 def require_steps(steps: int, what: str) -> None:

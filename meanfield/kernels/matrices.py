@@ -110,6 +110,11 @@ class KernelOperator:
         self._work, self._threads, self._executor, self.error = work, threads, executor, error
         self.shape, self.dtype = work.shape, np.dtype(np.float64)
 
+    @property
+    def key(self) -> str:
+        """A hash of all that decides the numbers: inputs, network, layer and quantity."""
+        return self._work.key
+
     def matmat(self, v) -> np.ndarray:
         """K v for the columns of v, (m, k)."""
         v = np.asarray(v, dtype=float)

@@ -12,24 +12,32 @@ from meanfield.base.arguments import choice, finite, positive, refuse_not_real, 
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.limits import require_memory
 from meanfield.base.progress import watched
+from meanfield.base.results import Solution, Status
 from meanfield.kernels.data import inputs
-from meanfield.kernels.matrices import Kernels
+from meanfield.kernels.matrices import KernelOperator, Kernels
 from meanfield.prediction import logits, targets
 from meanfield.prediction.linearized import Linear
+from meanfield.prediction.nystrom import Nystrom
+from meanfield.prediction.regression import Regression, Solver, by_cholesky, by_conjugate_gradients
+from meanfield.prediction.solvers import Asked, asked, chosen
 from meanfield.prediction.spectrum import Spectrum, spectrum
+from meanfield.prediction.system import EPS, System
 from meanfield.prediction.trained import Prediction
 
+BY: dict[str, Solver] = {"cholesky": by_cholesky, "cg": by_conjugate_gradients, "nystrom": Nystrom}
 STEPS = 10**6  # of gradient descent under cross-entropy
 LOSSES = ("mse", "cross_entropy")
 TRAINS = {"all": "Theta", "last": "K"}
 Kernel = Callable[..., Kernels]
+Operator = Callable[..., KernelOperator]
 
 
 def predict(
-    kernel: Kernel, X: Any, y: Any, X_test: Any, *, t: Any, rate: Any, loss: Any, train: Any, ridge: Any, networks: Any,
-    seed: Any, threads: Any, executor: Executor | None, progress: Any, **of_kernel: Any,
+    kernel: Kernel, X: Any, y: Any, X_test: Any, *, operator: Operator, t: Any, rate: Any, loss: Any, train: Any,
+    ridge: Any, networks: Any, seed: Any, threads: Any, executor: Executor | None, progress: Any, solver: Any = "auto",
+    rank: Any = None, rtol: Any = None, maxiter: Any = None, checkpoint: Any = None, **of_kernel: Any,
 ) -> Prediction:  # fmt: skip
-    """`Theory.predict`; kernel: `Theory.kernel` of the same theory."""
+    """`Theory.predict`; kernel, operator: `Theory.kernel` and `Theory.kernel_operator` of the same theory."""
     loss, train = choice(loss, "loss", LOSSES), choice(train, "train", tuple(TRAINS))
     rows = inputs(X, "X")
     further = np.empty((0, rows.shape[1])) if X_test is None else inputs(X_test, "X_test", rows.shape[1])
@@ -38,9 +46,12 @@ def predict(
     ridge, seed = ridge_of(ridge), whole(seed, "seed", 0, 2**63)
     times = _times(t, rate)
     known = targets.values(y, n) if loss == "mse" else targets.classes(y, n)
-    require_memory(
-        8 * (3 * (n + m) ** 2 + 4 * n * n), f"Predicting with {n} training and {m} further inputs",
-        "give fewer inputs (theory.kernel_operator has products with a kernel that fits nowhere)",
+    way = asked(solver, rank, rtol, maxiter, checkpoint, seed)
+    settings = {"threads": threads, "executor": executor, **of_kernel}
+    system = System(kernel, operator, rows, TRAINS[train], ridge, settings)
+    how = chosen(
+        way, inputs=n, further=m, outputs=known.shape[1] if isinstance(known, np.ndarray) else 1, times=times,
+        rate=rate, loss=loss, ridge=ridge, rounding=lambda: (n + 1) * EPS * system.trace,
     )  # fmt: skip
     count = whole(networks, "networks", 0, 10**6) if networks is not None else 0
     if isinstance(known, targets.Classes):
@@ -50,22 +61,23 @@ def predict(
             "networks= draws starts for loss='cross_entropy'; under square loss mean and covariance over all networks "
             "are known in closed form: leave it out."
         )
+    head = _about(n, loss, train, rate, ridge)
+    if how != "eigh":
+        return _by_solve(solved(how, system, known, way, progress), further, times, head)
     name = TRAINS[train]
     found = kernel(
-        np.concatenate((rows, further)), quantities=("K",) if train == "last" else ("K", "Theta"), threads=threads,
-        executor=executor, **of_kernel,
-    )  # fmt: skip
+        np.concatenate((rows, further)), quantities=("K",) if train == "last" else ("K", "Theta"), **settings
+    )
     trained, K = found[name], np.asarray(found.K)
     own = spectrum(np.array(trained[:n, :n]), found.error[name], ridge, name, rows)
     across = np.ascontiguousarray(trained[n:, :n])
-    head = _about(n, loss, train, rate, ridge)
     if isinstance(known, np.ndarray):
         sizes = np.sqrt(np.diag(trained)[n:])
         error = max(found.error[name], found.error["K"])
         linear = Linear(own, across, K, known, rate, train == "last", error, sizes)
         return Prediction(
-            times, _finite(linear.mean(times)), own, _message(own, rate), head, (), (n, m), linear.covariance,
-            linear.mean_error,
+            times, _finite(linear.mean(times)), own, _message(own, rate), head, _inputs=(n, m),
+            _covariance=linear.covariance, _error=linear.mean_error, _likelihood=lambda _: _evidence_of(own, known),
         )  # fmt: skip
     starts = _starts(K, known.codes.shape[1], count, seed)
     with watched(progress, "networks") as tell, np.errstate(over="ignore", invalid="ignore"):
@@ -74,9 +86,57 @@ def predict(
         )  # fmt: skip
     drawn = _Drawn(every, wrong, n, times, bool(count))
     return Prediction(
-        times, _finite(every.mean(axis=0)), own, drawn.said, head, known.names, (n, m), drawn.covariance,
-        drawn.error,
+        times, _finite(every.mean(axis=0)), own, drawn.said, head, known.names, _inputs=(n, m),
+        _covariance=drawn.covariance, _error=drawn.error,
     )  # fmt: skip
+
+
+def solved(how: str, system: System, y: np.ndarray, way: Asked, progress: Any) -> Regression:
+    """The regression at the end of training by a solver of that name."""
+    return BY[how](system, y, way, progress)
+
+
+def _by_solve(found: Regression, further: np.ndarray, times: np.ndarray, head: str) -> Prediction:
+    """The prediction of what has been solved, the same at all times, which are infinite."""
+    n, m, X = found.system.count, len(further), found.system.X
+    mean = np.concatenate((found.trained, found.mean(further))) if m else found.trained
+
+    def rows(train: bool, beyond: bool) -> np.ndarray:
+        return np.concatenate((X[: n if train else 0], further[: m if beyond else 0]))
+
+    def error(at: np.ndarray) -> np.ndarray:
+        wrong = np.concatenate((found.wrong(None), found.wrong(further))) if m else found.wrong(None)
+        return np.repeat(wrong[None], len(at), axis=0)
+
+    return Prediction(
+        times, np.repeat(_finite(mean)[None], len(times), axis=0), None, found.message, head, (), found.name,
+        found.iterations, found.residual, (n, m), lambda t, *which: found.covariance(rows(*which)), error,
+        _variance=lambda *which: found.variance(rows(*which)),
+        _likelihood=lambda probes: _evidence(found.log_determinant(probes), found.fitted, found.y),
+    )  # fmt: skip
+
+
+def _evidence(
+    log_det: tuple[float, float], fitted: tuple[float, float], y: np.ndarray
+) -> tuple[Solution, Solution]:  # fmt: skip
+    """(log determinant, log likelihood)."""
+    n, outputs = y.shape
+    value = -(fitted[0] + outputs * log_det[0] + n * outputs * np.log(2 * np.pi)) / 2
+    error = (fitted[1] + outputs * log_det[1]) / 2
+    return Solution(log_det[0], Status.MEASURED, log_det[1]), Solution(float(value), Status.MEASURED, error)
+
+
+def _evidence_of(own: Spectrum, y: np.ndarray) -> tuple[Solution, Solution]:
+    """By eigenvalues, of which each may be off by `doubt`."""
+    size = own.values + own.ridge
+    if size[0] <= own.doubt:
+        raise MeanFieldError(
+            f"{own.name} of the {own.count} training inputs has no finite log determinant: its smallest eigenvalue is "
+            f"0 within {own.doubt:.1e}; give a larger ridge=."
+        )
+    share = (own.vectors.T @ y) ** 2 / size[:, None]
+    log_det = float(np.log(size).sum()), float((own.doubt / size).sum())
+    return _evidence(log_det, (float(share.sum()), float((own.doubt / size[0]) * share.sum())), y)
 
 
 def _integrable(times: np.ndarray, rate: float | None, ridge: float, networks: int, numbers: int) -> None:

@@ -15,7 +15,7 @@ from meanfield.base.errors import MeanFieldError
 from meanfield.base.export import Result, plain
 from meanfield.base.limits import require_memory
 from meanfield.base.printed import wrapped
-from meanfield.base.results import one_line
+from meanfield.base.results import Solution, one_line
 from meanfield.prediction.spectrum import Spectrum
 
 ROWS, TIMES = 8, 3  # of what is printed
@@ -32,7 +32,9 @@ class Prediction(Result):
     covariance: (t, input, input), the same of every output; variance, sd: (t, input). train, test: the part that is
     of training inputs, or of X_test. largest_rate: below it gradient descent is stable (2N/λ_max); times: N/λ of every
     eigenvector of the kernel of the training inputs, the slowest first; eigenvalues: λ, rising; message: what else is
-    to be said. Covariances and errors are computed when they are asked for.
+    to be said. solver: how it was computed, "eigh", "cholesky", "cg" or "nystrom"; only the first knows eigenvalues.
+    iterations, residual: of conjugate gradients, and what is left of the equations over the targets, None where there
+    are no equations. Covariances and errors are computed when they are asked for.
 
     >>> theory = derive("erf")
     >>> found = theory.predict([[1.0], [2.0]], [1.0, -1.0], [[1.5]], sigma_w=1.5, sigma_b=0.1, depth=2)
@@ -42,14 +44,19 @@ class Prediction(Result):
 
     t: np.ndarray
     mean: np.ndarray
-    spectrum: Spectrum = field(repr=False)
+    spectrum: Spectrum | None = field(repr=False)
     message: str = ""
     about: str = ""
     classes: tuple[Any, ...] = ()
+    solver: str = "eigh"
+    iterations: int = 0
+    residual: float | None = None
     _inputs: tuple[int, int] = (0, 0)  # training, further
     _covariance: Covariance | None = field(default=None, repr=False)
     _error: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
     _rows: tuple[int | None, int | None] = field(default=(None, None), repr=False)
+    _variance: Callable[[bool, bool], np.ndarray] | None = field(default=None, repr=False)
+    _likelihood: Callable[[int], tuple[Solution, Solution]] | None = field(default=None, repr=False)
 
     @property
     def train(self) -> Prediction:
@@ -95,6 +102,9 @@ class Prediction(Result):
     @cached_property
     def variance(self) -> np.ndarray:
         """The diagonal of the covariance, (t, input)."""
+        if self._variance is not None:  # at the end of training, all times alike
+            own = self._variance(*(n > 0 for n in self._inputs))
+            return np.repeat(own[None], len(self.t), axis=0)
         return np.array([np.maximum(np.diag(self._at(t)), 0.0) for t in self.t])
 
     @property
@@ -105,26 +115,60 @@ class Prediction(Result):
     @property
     def eigenvalues(self) -> np.ndarray:
         """Of the kernel of the training inputs, rising."""
-        return self.spectrum.values
+        return self._known.values
 
     @property
     def times(self) -> np.ndarray:
         """N/λ of every eigenvector (with a ridge, N/(λ + ridge)), the slowest first."""
-        return self.spectrum.times
+        return self._known.times
 
     @property
     def largest_rate(self) -> float:
         """2N/λ_max (with a ridge, 2N/(λ_max + ridge)): gradient descent of a higher rate diverges."""
-        return self.spectrum.largest_rate
+        return self._known.largest_rate
+
+    @property
+    def _known(self) -> Spectrum:
+        if self.spectrum is None:
+            raise MeanFieldError(
+                f"Eigenvalues, times and rates are not known of an answer by solver={self.solver!r}; take "
+                "solver='eigh', which computes them."
+            )
+        return self.spectrum
+
+    def log_determinant(self, probes: int = 16) -> Solution:
+        """log det of the kernel of the training inputs with the ridge on its diagonal.
+
+        By eigenvalues or Cholesky's factor with a bound of its error; by solver="cg" from so many probes (vectors of
+        random signs, 2 at least), with the standard error; by "nystrom" of the approximate kernel, with a bound.
+        Raises: MeanFieldError where the matrix is singular to rounding, and under cross-entropy.
+        """
+        return self._evidence(probes)[0]
+
+    def log_likelihood(self, probes: int = 16) -> Solution:
+        """The log marginal likelihood of the targets under N(0, K + ridge), summed over outputs, as that of
+        scikit-learn's `GaussianProcessRegressor` (of train="last"; with all weights trained Theta is in the place of
+        K). probes, error and what is raised: as of `log_determinant`."""
+        return self._evidence(probes)[1]
+
+    def _evidence(self, probes: int) -> tuple[Solution, Solution]:
+        if self._likelihood is None:
+            raise MeanFieldError("A likelihood is known under square loss alone; give loss='mse'.")
+        return self._likelihood(whole(probes, "probes", 2, 10**4))
 
     def data(self) -> dict[str, Any]:
         """Times, mean, its error, standard deviation and covariance where they are known, and what is said."""
-        known = {} if self._spread is None else {"sd": plain(self._spread), "covariance": plain(self.covariance)}
-        more = {n: plain(getattr(self, n)) for n in ("eigenvalues", "largest_rate", "classes", "message")}
+        known = {} if self._spread is None else {"sd": plain(self._spread)}
+        if known and self.spectrum is not None:
+            known["covariance"] = plain(self.covariance)
+        own = ("eigenvalues", "largest_rate") if self.spectrum is not None else ("iterations", "residual")
+        more = {n: plain(getattr(self, n)) for n in (*own, "solver", "classes", "message")}
         return {"t": plain(self.t), "mean": plain(self.mean), "error": plain(self.error), **known, **more}
 
     @property
     def _spread(self) -> np.ndarray | None:
+        if self._variance is not None and "variance" not in self.__dict__:  # a solve: only if it has been asked for
+            return None
         try:
             return self.sd
         except ValueError:  # a MeanFieldError, which the attribute itself raises
@@ -143,7 +187,8 @@ class Prediction(Result):
         if self._spread is not None:
             columns["sd"] = ("t", "input"), self._spread
         columns["error"] = ("t", "input", "output"), self.error
-        return Arrays(coords, columns, {"largest_rate": self.largest_rate})
+        known = {} if self.spectrum is None else {"largest_rate": self.largest_rate}
+        return Arrays(coords, columns, known)
 
     def plot(self, output: int = 0, ax: Any = None) -> Any:
         """Mean and twice the standard deviation of one output: against t where there are several times (up to seven
@@ -152,6 +197,12 @@ class Prediction(Result):
 
         return plot(self, whole(output, "output", 0, self.mean.shape[2] - 1), ax)
 
+    @property
+    def _solved(self) -> str:
+        many = f", {self.iterations} iterations" if self.iterations else ""
+        left = "" if self.residual is None else f", residual {self.residual:.1e} of the targets"
+        return f"solver {self.solver}{many}{left}"
+
     def __repr__(self) -> str:
         shape = f"{len(self.t)} times, {self.mean.shape[1]} inputs, {self.mean.shape[2]} outputs"
         return one_line("Prediction", f"{shape}; {self.about}")
@@ -159,7 +210,9 @@ class Prediction(Result):
     def __str__(self) -> str:
         spread, (train, further) = self._spread, self._inputs
         lines = [self.about]
-        if not self.classes:  # of square loss
+        if self.spectrum is None:
+            lines.append(self._solved)
+        elif not self.classes:  # of square loss
             lines.append(f"stable rates < {self.largest_rate:.6g}; slowest time N/lambda = {self.times[0]:.4g}")
         shown = list(range(train, train + further) or range(train))[:ROWS]
         names = [f"test {i - train}" if i >= train else f"train {i}" for i in shown]

@@ -875,6 +875,11 @@ class Theory(Maps):
         lambda_w=None,
         lambda_b=None,
         layerwise: bool = False,
+        solver: str = "auto",
+        rank=None,
+        rtol=None,
+        maxiter=None,
+        checkpoint=None,
         threads=None,
         executor=None,
         progress=None,
@@ -894,8 +899,17 @@ class Theory(Maps):
         texts, or rows of probabilities), whose flow is integrated: from f_0 = 0, or with networks=n from n starts
         drawn by `seed`. layerwise, threads, executor, progress and other keywords: as in `kernel`.
 
+        solver: "eigh" (eigenvalues, for any t), or for t = ∞ and square loss one solve: "cholesky" (one array of N²
+        doubles), "cg" (conjugate gradients, the kernel is never stored) and "nystrom" (`rank` inputs stand for all: an
+        approximation), the last two with a ridge. "auto": eigh for what only it answers and up to 1000 inputs, then
+        cholesky, or cg where the array does not fit into memory. rank: rows of the preconditioner of cg (1000), or of
+        nystrom (4000), drawn by `seed`; rtol: residual over targets at which cg stops (1e-8); maxiter: iterations at
+        most (1000); checkpoint: a file in which cg and nystrom keep their state, so that a call that was killed goes
+        on.
+
         Returns: a `Prediction`: mean[t, input, output], covariance[t, input, input] (the same of every output),
-        training inputs first; .train and .test are its parts; .largest_rate, .times. Accuracy: .error bounds the mean;
+        training inputs first; .train and .test are its parts; .solver, .residual; .largest_rate, .times by eigh;
+        .log_likelihood(). Accuracy: .error bounds the mean, whatever the solver;
         square loss equals an integration of the flow to 1e-8. Raises: MeanFieldError as `kernel`, for targets that do
         not fit, and at times that a kernel's eigenvalues below rounding matter at. Source: Lee et al. (2019), eqs.
         (10), (14)-(16).
@@ -914,6 +928,7 @@ class Theory(Maps):
             X,
             y,
             X_test,
+            operator=self.kernel_operator,
             t=t,
             rate=rate,
             loss=loss,
@@ -921,6 +936,11 @@ class Theory(Maps):
             ridge=ridge,
             networks=networks,
             seed=seed,
+            solver=solver,
+            rank=rank,
+            rtol=rtol,
+            maxiter=maxiter,
+            checkpoint=checkpoint,
             threads=threads,
             executor=executor,
             progress=progress,
