@@ -135,9 +135,9 @@ kernels.rows kernels.loops kernels.cells kernels.sides kernels.data
 kernels.series kernels.sums kernels.plans kernels.generate kernels.sources kernels.tangents
 kernels.compiled kernels.networks kernels.pairs kernels.blocks kernels.matrices
 kernels.planning kernels.gradients
-prediction.targets prediction.spectrum prediction.linearized prediction.logits prediction.prediction_figures
-prediction.system prediction.solvers prediction.conjugate prediction.cholesky prediction.low_rank
-prediction.log_determinant prediction.regression prediction.nystrom
+prediction.targets prediction.spectrum prediction.likelihood prediction.linearized prediction.logits
+prediction.prediction_figures prediction.system prediction.solvers prediction.conjugate prediction.cholesky
+prediction.low_rank prediction.log_determinant prediction.regression prediction.nystrom prediction.ended
 prediction.trained prediction.predict
 theory.theory theory.depth_scales theory.derivation theory.deriving theory.summaries theory.gaussian_processes
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices

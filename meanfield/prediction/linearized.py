@@ -13,6 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
+from meanfield.base.results import Solution
+from meanfield.prediction.likelihood import evidence_of
 from meanfield.prediction.spectrum import Spectrum
 
 
@@ -85,6 +87,10 @@ class Linear:
                 rows.append([own])
         found = np.block(rows)
         return (found + found.T) / 2
+
+    def likelihood(self, probes: int) -> tuple[Solution, Solution]:
+        """(log determinant, log likelihood) of Θ + ρ, by eigenvalues: without probes."""
+        return evidence_of(self.spectrum, self.y)
 
     def mean_error(self, times: np.ndarray) -> np.ndarray:
         r"""A bound of the error of the mean, to first order in the kernel's, (t, input, output).

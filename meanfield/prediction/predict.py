@@ -12,10 +12,10 @@ from meanfield.base.arguments import choice, finite, positive, refuse_not_real, 
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.limits import require_memory
 from meanfield.base.progress import watched
-from meanfield.base.results import Solution, Status
 from meanfield.kernels.data import inputs
 from meanfield.kernels.matrices import KernelOperator, Kernels
 from meanfield.prediction import logits, targets
+from meanfield.prediction.ended import Ended
 from meanfield.prediction.linearized import Linear
 from meanfield.prediction.nystrom import Nystrom
 from meanfield.prediction.regression import Regression, Solver, by_cholesky, by_conjugate_gradients
@@ -77,7 +77,7 @@ def predict(
         linear = Linear(own, across, K, known, rate, train == "last", error, sizes)
         return Prediction(
             times, _finite(linear.mean(times)), own, _message(own, rate), head, _inputs=(n, m),
-            _covariance=linear.covariance, _error=linear.mean_error, _likelihood=lambda _: _evidence_of(own, known),
+            _covariance=linear.covariance, _error=linear.mean_error, _likelihood=linear.likelihood,
         )  # fmt: skip
     starts = _starts(K, known.codes.shape[1], count, seed)
     with watched(progress, "networks") as tell, np.errstate(over="ignore", invalid="ignore"):
@@ -98,45 +98,12 @@ def solved(how: str, system: System, y: np.ndarray, way: Asked, progress: Any) -
 
 def _by_solve(found: Regression, further: np.ndarray, times: np.ndarray, head: str) -> Prediction:
     """The prediction of what has been solved, the same at all times, which are infinite."""
-    n, m, X = found.system.count, len(further), found.system.X
-    mean = np.concatenate((found.trained, found.mean(further))) if m else found.trained
-
-    def rows(train: bool, beyond: bool) -> np.ndarray:
-        return np.concatenate((X[: n if train else 0], further[: m if beyond else 0]))
-
-    def error(at: np.ndarray) -> np.ndarray:
-        wrong = np.concatenate((found.wrong(None), found.wrong(further))) if m else found.wrong(None)
-        return np.repeat(wrong[None], len(at), axis=0)
-
+    own = Ended(found, further)
     return Prediction(
-        times, np.repeat(_finite(mean)[None], len(times), axis=0), None, found.message, head, (), found.name,
-        found.iterations, found.residual, (n, m), lambda t, *which: found.covariance(rows(*which)), error,
-        _variance=lambda *which: found.variance(rows(*which)),
-        _likelihood=lambda probes: _evidence(found.log_determinant(probes), found.fitted, found.y),
+        times, np.repeat(_finite(own.mean())[None], len(times), axis=0), None, found.message, head, (), found.name,
+        found.iterations, found.residual, (found.system.count, len(further)), own.covariance, own.error,
+        _variance=own.variance, _likelihood=own.likelihood,
     )  # fmt: skip
-
-
-def _evidence(
-    log_det: tuple[float, float], fitted: tuple[float, float], y: np.ndarray
-) -> tuple[Solution, Solution]:  # fmt: skip
-    """(log determinant, log likelihood)."""
-    n, outputs = y.shape
-    value = -(fitted[0] + outputs * log_det[0] + n * outputs * np.log(2 * np.pi)) / 2
-    error = (fitted[1] + outputs * log_det[1]) / 2
-    return Solution(log_det[0], Status.MEASURED, log_det[1]), Solution(float(value), Status.MEASURED, error)
-
-
-def _evidence_of(own: Spectrum, y: np.ndarray) -> tuple[Solution, Solution]:
-    """By eigenvalues, of which each may be off by `doubt`."""
-    size = own.values + own.ridge
-    if size[0] <= own.doubt:
-        raise MeanFieldError(
-            f"{own.name} of the {own.count} training inputs has no finite log determinant: its smallest eigenvalue is "
-            f"0 within {own.doubt:.1e}; give a larger ridge=."
-        )
-    share = (own.vectors.T @ y) ** 2 / size[:, None]
-    log_det = float(np.log(size).sum()), float((own.doubt / size).sum())
-    return _evidence(log_det, (float(share.sum()), float((own.doubt / size[0]) * share.sum())), y)
 
 
 def _integrable(times: np.ndarray, rate: float | None, ridge: float, networks: int, numbers: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -86,6 +87,9 @@ class Conjugate:
         system.refuse_lost_ridge(self.terms, self.name)
         with watched(progress, "rows of the preconditioner") as tell:
             self.near: LowRank = low_rank(system, asked.rows(system.count, self.name), asked.seed, tell)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_progress": None}
 
     def solve(self, B: np.ndarray, file: Checkpoint | None = None) -> Answer:
         """X of (Θ + ρ) X = B."""

@@ -99,7 +99,7 @@ def chosen(
             )
     require_memory(
         needed(name, asked, n, further, outputs),
-        f"Predicting with {n} training and {further} further inputs by solver={name!r}",
+        f"Predicting with {n} training and {further} further inputs" + f" by solver={name!r}" * (name != "eigh"),
         {"eigh": "give fewer inputs, or a ridge and t = inf, for which solver='cg' stores no kernel",
          "cholesky": "take solver='cg' or 'nystrom'", "cg": "give a smaller rank= or fewer outputs",
          "nystrom": "give a smaller rank="}[name],

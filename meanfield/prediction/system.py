@@ -30,6 +30,12 @@ class System:
         # learning rates change Theta alone, and are refused where K is asked for by itself
         self._of_K = settings if name == "K" else {k: v for k, v in settings.items() if not k.startswith("lambda_")}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the executor, which belongs to one process, and the maps that hold it."""
+        own = {k: v for k, v in self.__dict__.items() if k not in ("matrix", "covariance")}
+        kinds = ("_settings", "_of_K")
+        return own | {k: {**own[k], "executor": None} for k in kinds}
+
     @property
     def count(self) -> int:
         """N, the number of training inputs."""

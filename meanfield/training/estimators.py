@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from meanfield.base.arguments import choice
+from meanfield.base.arguments import choice, whole
 from meanfield.base.errors import MeanFieldError
-from meanfield.prediction.predict import TRAINS, moment, ridge_of
+from meanfield.prediction.predict import TRAINS, moment, ridge_of, solved
+from meanfield.prediction.solvers import asked, chosen
 from meanfield.prediction.spectrum import spectrum
+from meanfield.prediction.system import EPS, System
 from meanfield.theory.derivation import asked_of
 from meanfield.theory.verbs.values import mapping
 
 try:
     from scipy.special import ndtr
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:
@@ -33,7 +37,8 @@ class _Wide(BaseEstimator):
 
     def __init__(
         self, network="relu", *, sigma_w=1.4, sigma_b=0.1, depth=3, t=None, rate=None, train="all", ridge=1e-6,
-        lambda_w=None, lambda_b=None, parameters=None,
+        lambda_w=None, lambda_b=None, solver="auto", rank=None, rtol=None, maxiter=None, checkpoint=None,
+        random_state=0, parameters=None,
     ):  # fmt: skip
         self.network = network
         self.sigma_w = sigma_w
@@ -45,6 +50,12 @@ class _Wide(BaseEstimator):
         self.ridge = ridge
         self.lambda_w = lambda_w
         self.lambda_b = lambda_b
+        self.solver = solver
+        self.rank = rank
+        self.rtol = rtol
+        self.maxiter = maxiter
+        self.checkpoint = checkpoint
+        self.random_state = random_state
         self.parameters = parameters
 
     def _fitted(self, X: np.ndarray, codes: np.ndarray) -> None:
@@ -56,10 +67,25 @@ class _Wide(BaseEstimator):
         self._at = dict(sigma_w=self.sigma_w, sigma_b=self.sigma_b, depth=self.depth) | rates | more
         self._trained = dict(t=t, rate=rate, train=self.train, ridge=ridge)
         self._codes, self.X_fit_ = codes, X
-        found = self._kernel(X)
-        own = spectrum(np.array(found[self._name]), found.error[self._name], ridge, self._name, X)
-        g, _ = own.trained(t, rate)
-        self.dual_coef_ = own.vectors @ (g[:, None] * (own.vectors.T @ codes))
+        seed = whole(self.random_state, "random_state", 0, 2**63)
+        way = asked(self.solver, self.rank, self.rtol, self.maxiter, self.checkpoint, seed)
+        theory = self.theory_
+        system = System(theory.kernel, theory.kernel_operator, X, self._name, ridge, self._at)
+        how = chosen(
+            way, inputs=len(X), further=0, outputs=codes.shape[1], times=np.array([t]), rate=rate, loss="mse",
+            ridge=ridge, rounding=lambda: (len(X) + 1) * EPS * system.trace,
+        )  # fmt: skip
+        self.solver_, self._found, self.X_support_ = how, None, X
+        if how == "eigh":
+            found = self._kernel(X)
+            own = spectrum(np.array(found[self._name]), found.error[self._name], ridge, self._name, X)
+            g, _ = own.trained(t, rate)
+            self.dual_coef_ = own.vectors @ (g[:, None] * (own.vectors.T @ codes))
+            return
+        self._found = solved(how, system, codes, way, None)
+        self.dual_coef_, self.X_support_ = self._found.weights, self._found.support
+        if how == "cg" and self._found.message:
+            warnings.warn(self._found.message, ConvergenceWarning, stacklevel=3)
 
     def _kernel(self, X: np.ndarray, Y: np.ndarray | None = None) -> Any:
         return self.theory_.kernel(X, Y, quantities=(self._name,), **self._at)
@@ -68,9 +94,13 @@ class _Wide(BaseEstimator):
         """(the inputs, their mean outputs)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
+        if self._found is not None:
+            return X, self._found.mean(X)
         return X, np.asarray(self._kernel(X, self.X_fit_)[self._name]) @ self.dual_coef_
 
     def _covariance(self, X: np.ndarray) -> np.ndarray:
+        if self._found is not None:
+            return self._found.covariance(X)
         found = self.theory_.predict(self.X_fit_, self._codes, X, **self._trained, **self._at)
         return found.test.covariance[0]
 
@@ -80,7 +110,10 @@ class NTKRegressor(RegressorMixin, _Wide):
 
     network: what `derive` takes, a record or a `Theory`; sigma_w, sigma_b, depth: as in `Theory.kernel` (two hidden
     layers are depth 3); t, rate, train, ridge, lambda_w, lambda_b: as in `Theory.predict`, t one number; parameters: a
-    mapping of further numbers (mu). After fit: theory_, X_fit_, dual_coef_. Raises: MeanFieldError as `Theory.predict`.
+    mapping of further numbers (mu); solver, rank, rtol, maxiter, checkpoint: as in `Theory.predict`, random_state: of
+    the rows that are drawn. After fit: theory_, X_fit_, solver_, and the sum that outputs are, X_support_ (the training
+    inputs; of solver="nystrom" those that are kept) with dual_coef_. What has not converged is a ConvergenceWarning of
+    scikit-learn. Raises: MeanFieldError as `Theory.predict`.
 
     >>> model = NTKRegressor("erf", sigma_w=1.5, depth=2).fit([[0.0], [1], [2]], [0.0, 1, 0])
     >>> print(model.predict([[1.0], [1.5]]).round(4))
@@ -117,7 +150,7 @@ class NTKClassifier(ClassifierMixin, _Wide):
 
     Parameters are those of `NTKRegressor`. predict: the class of the largest mean output; outputs: the mean outputs;
     predict_proba: the probability, over networks, that a class has the largest output. It comes from the covariance of
-    outputs and says nothing of noise in the labels. After fit: classes_, theory_, X_fit_, dual_coef_.
+    outputs and says nothing of noise in the labels. After fit: classes_, and what `NTKRegressor` has.
     Raises: MeanFieldError as `Theory.predict`.
 
     >>> model = NTKClassifier("erf", sigma_w=1.5, depth=2).fit([[0.0], [1], [2]], ["a", "b", "a"])
