@@ -82,7 +82,7 @@ class Work:
         out = {n: found[n].astype(self.dtype, copy=False) for n in self.quantities}
         return out | {n: found[n] for n in (WORST, OPPOSITE, BLURRED)}
 
-    kept = "the same call goes on from the blocks that are in out=, if it names files"
+    kept = "the same call can be made again, and goes on from the blocks that are in out=, if it names files"
 
     def apart(self, task: tuple[int, int], side: int | None = None) -> Work:
         """One block (or a square of `side` rows) as work of its own, to be sent away."""

@@ -47,12 +47,15 @@ class _State:
     def __init__(self, B: np.ndarray, precondition: Map) -> None:
         self.x, self.stopped = np.zeros_like(B), np.zeros(B.shape[1], dtype=bool)
         self.iteration, self.restarts, self.before = 0, 0, np.inf
+        self.whole = True  # an interrupt may come between two of the arrays
         self.begin(B.copy(), precondition)
 
     def begin(self, r: np.ndarray, precondition: Map) -> None:
         """Iterations from what is left of the right-hand side."""
+        self.whole = False
         self.r, self.p = r, precondition(r)
         self.rz = np.einsum("ac,ac->c", self.r, self.p)
+        self.whole = True
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What a checkpoint holds."""
@@ -76,6 +79,7 @@ class _State:
             every = False
         at = slice(None) if every else which
         far = self.rz[which] / curved
+        self.whole = False
         self.x[:, at] += far * p
         self.r[:, at] -= far * image
         r = self.r[:, at]
@@ -84,6 +88,7 @@ class _State:
         self.p[:, at] = z + (rz / self.rz[which]) * p
         self.rz[which] = rz
         self.iteration += 1
+        self.whole = True
 
 
 def conjugate_gradients(
@@ -123,6 +128,9 @@ def conjugate_gradients(
                 written = time.monotonic()
     except MeanFieldError as error:
         raise MeanFieldError(f"{str(error).rstrip('.')}; {_kept(file, state)}.") from error
+    except BaseException:  # an interrupt
+        _kept(file, state)
+        raise
     if file is not None:
         file.write(state.arrays())
     return Answer(state.x, left, state.iteration, residual, _said(state, residual, rtol, maxiter))
@@ -133,8 +141,10 @@ def _kept(file: Checkpoint | None, state: _State) -> str:
     if file is None:
         return f"{state.iteration} iterations are lost, which checkpoint= would keep"
     try:
+        if not state.whole:
+            raise MeanFieldError("The state is in the middle of an iteration.")
         file.write(state.arrays())
-    except MeanFieldError:  # a full disk: the file is what it was
+    except MeanFieldError:  # also a full disk: the file is what it was
         return f"{file.path} has the iterations up to the last one that was written: the same call goes on from there"
     return f"{state.iteration} iterations are in {file.path}: the same call goes on from there"
 

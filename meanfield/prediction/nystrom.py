@@ -14,10 +14,12 @@ import time
 
 import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrs
 
+from meanfield.base.checkpoints import Checkpoint
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.progress import Progress, watched
+from meanfield.prediction.cholesky import factorized
 from meanfield.prediction.conjugate import SECONDS_BETWEEN_CHECKPOINTS, norms
 from meanfield.prediction.regression import Regression, kept
 from meanfield.prediction.solvers import Asked, strip
@@ -37,12 +39,12 @@ class Nystrom(Regression):
             raise MeanFieldError("solver='nystrom' needs rank= of at least 1, the number of inputs that it keeps.")
         chosen = np.sort(np.random.default_rng(asked.seed).choice(system.count, size=m, replace=False))
         self.support = system.X[chosen]
-        inner = system.among(self.support, system.name).T
+        inner = system.among(self.support, system.name)
         size = float(np.trace(inner))
         self.jitter = size * (m * EPS + (system.matrix.error if np.isfinite(system.matrix.error) else 0.0))
         inner[np.diag_indices(m)] += self.jitter  # inputs that are the same bring nothing new
-        self._C, failed = dpotrf(inner, lower=1, clean=0, overwrite_a=1)
-        if failed:
+        self._C = inner.T  # Cᵀ in the upper triangle, as LAPACK reads it
+        if not factorized(inner):
             raise MeanFieldError(
                 f"{system.name} of the {m} inputs that are kept is not positive definite to rounding"
                 f"{system.equal_inputs()}; give a smaller rank=."
@@ -54,7 +56,7 @@ class Nystrom(Regression):
     def _z(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(Θ of rows with the support, rows of Z as columns)."""
         found = np.asarray(self.system.columns(self.support, X=rows)[self.system.name])
-        return found, dtrsm(1.0, self._C, found.T, lower=1)
+        return found, dtrsm(1.0, self._C, found.T, lower=0, trans_a=1)
 
     def _gather(self, progress: Progress | None) -> None:
         """ZᵀZ, Zᵀy and the trace that is missing, strip by strip."""
@@ -67,8 +69,8 @@ class Nystrom(Regression):
         written = time.monotonic()
         with watched(progress, "rows") as tell:
             for a in range(begin, n, step):
-                z = self._z(self.system.X[a : a + step])[1]
-                inner = dsyrk(1.0, z, beta=1.0, c=inner, lower=1, overwrite_c=1)
+                z = self._strip(a, step, file)
+                inner = dsyrk(1.0, z, beta=1.0, c=inner, lower=0, overwrite_c=1)
                 along += z @ self.y[a : a + step]
                 lost += float(np.maximum(self.system.diagonal[a : a + step] - (z**2).sum(axis=0), 0.0).sum())
                 if tell is not None:
@@ -79,13 +81,25 @@ class Nystrom(Regression):
                     written = time.monotonic()
         self._inner, self._along, self.lost = inner, along, lost
 
+    def _strip(self, a: int, step: int, file: Checkpoint | None) -> np.ndarray:
+        try:
+            return self._z(self.system.X[a : a + step])[1]
+        except MeanFieldError as error:  # a worker that died
+            if file is None or not file.path.exists():
+                raise
+            raise MeanFieldError(
+                f"{str(error).rstrip('.')}; {file.path} has the rows up to the last ones that were written: the same "
+                "call goes on from there."
+            ) from error
+
     def _solve(self) -> None:
         m, ridge = len(self.support), self.system.ridge
         self._inner[np.diag_indices(m)] += ridge
-        self._root, failed = dpotrf(self._inner, lower=1, clean=0, overwrite_a=1)
-        assert not failed  # a sum of squares and a ridge above rounding
-        self._w = dpotrs(self._root, self._along, lower=1)[0]
-        self.weights = dtrsm(1.0, self._C, self._w, lower=1, trans_a=1)
+        done = factorized(self._inner.T)
+        assert done  # a sum of squares and a ridge above rounding
+        self._root = self._inner
+        self._w = dpotrs(self._root, self._along, lower=0)[0]
+        self.weights = dtrsm(1.0, self._C, self._w, lower=0)
         share = self.lost / self.system.trace
         self.message = (
             f"Nystrom regression keeps {m} of {self.system.count} inputs, which leave out {share:.1e} of the trace of "
@@ -129,7 +143,7 @@ class Nystrom(Regression):
             )
         z = np.concatenate([self._z(part)[1] for part in self._strips(rows)], axis=1)
         found = self.system.among(rows, "K") - z.T @ z
-        found = found + self.system.ridge * (z.T @ dpotrs(self._root, z, lower=1)[0])
+        found = found + self.system.ridge * (z.T @ dpotrs(self._root, z, lower=0)[0])
         return (found + found.T) / 2
 
     def variance(self, rows: np.ndarray) -> np.ndarray:
