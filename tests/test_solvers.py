@@ -1,4 +1,4 @@
-"""Regressions by Cholesky, conjugate gradients and Nyström: plain NumPy, SciPy and scikit-learn have the same answers."""
+"""Regressions by Cholesky, conjugate gradients and Nyström are those of plain NumPy, SciPy and scikit-learn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from meanfield.base import files
 from meanfield.prediction import conjugate, nystrom
 from meanfield.prediction.cholesky import Cholesky
 from meanfield.prediction.conjugate import conjugate_gradients
-from meanfield.prediction.low_rank import LowRank, low_rank
+from meanfield.prediction.low_rank import low_rank
 from meanfield.prediction.solvers import Asked, chosen
 from meanfield.prediction.system import System
 from meanfield.training import NTKClassifier, NTKRegressor
@@ -30,10 +30,11 @@ THEORY = mf.derive("erf")
 AT = dict(sigma_w=1.3, sigma_b=0.1, depth=3)
 RIDGE = 1e-3
 RNG = np.random.default_rng(35)
-X = RNG.standard_normal((600, 6))
-Y = np.stack([np.sin(2 * X[:, 0]), X[:, 1] * X[:, 2]], axis=1) + 0.1 * RNG.standard_normal((600, 2))
+ALL = RNG.standard_normal((600, 6))
+ALL_Y = np.stack([np.sin(2 * ALL[:, 0]), ALL[:, 1] * ALL[:, 2]], axis=1) + 0.1 * RNG.standard_normal((600, 2))
+X, Y, N = ALL[:160], ALL_Y[:160], 160
 T = RNG.standard_normal((9, 6))
-CG = dict(solver="cg", rank=100, rtol=1e-12)
+CG = dict(solver="cg", rank=50, rtol=1e-12)
 
 
 def assert_near(found, wanted, tolerance, what):
@@ -68,12 +69,26 @@ def test_every_exact_solver_is_numpys(exact, train, more):
     assert found.solver == more["solver"] and found.message == ""
     assert_near(found.mean[0], mean, 1e-8, "the mean")
     assert (np.abs(found.mean[0] - mean) <= found.error[0] + 1e-9).all()
-    assert_near(found.test.covariance[0], covariance[600:, 600:], 1e-8, "the covariance")
-    if more != CG | dict(rank=0):
-        assert_near(found.test.variance[0], np.diag(covariance)[600:], 1e-8, "the variance")
-        assert_near(found.train.sd[0] ** 2, np.diag(covariance)[:600], 1e-8, "the variance")
+    assert_near(found.test.covariance[0], covariance[N:, N:], 1e-8, "the covariance")
+    assert_near(found.test.variance[0], np.diag(covariance)[N:], 1e-8, "the variance")
+    if more["solver"] != "cg" or more["rank"]:
+        assert_near(found.train.sd[0] ** 2, np.diag(covariance)[:N], 1e-8, "the variance")
     with pytest.raises(AssertionError, match="the mean is off"):
         assert_near(predicted(train, ridge=1.01 * RIDGE, **more).mean[0], mean, 1e-8, "the mean")
+
+
+def test_600_rows():
+    """Conjugate gradients are Cholesky's to 1e-8 in predictions, and Cholesky's are NumPy's."""
+    for train in ("last", "all"):
+        wanted = predicted(train, X=ALL, y=ALL_Y, solver="cholesky")
+        found = predicted(train, X=ALL, y=ALL_Y, solver="cg", rank=200, rtol=1e-11)
+        assert_near(found.mean, wanted.mean, 1e-8, "the mean")
+        with pytest.raises(AssertionError, match="the mean is off"):
+            worse = predicted(train, X=ALL, y=ALL_Y, solver="cg", rank=200, rtol=1e-5)
+            assert_near(worse.mean, wanted.mean, 1e-8, "the mean")
+    Theta = np.asarray(THEORY.kernel(ALL, quantities="Theta", **AT).Theta)
+    weights = np.linalg.solve(Theta + RIDGE * np.eye(600), ALL_Y)
+    assert_near(wanted.train.mean[0], Theta @ weights, 1e-9, "the mean")
 
 
 def test_residuals_are_those_of_the_equations(exact):
@@ -89,20 +104,20 @@ def test_residuals_are_those_of_the_equations(exact):
 def test_conjugate_gradients_are_scipys(exact):
     """The same iterates, without a preconditioner, column by column."""
     A = exact["last"][2]
-    for steps in (3, 17):
+    for steps in (3, 8):
         ours = conjugate_gradients(lambda v: A @ v, Y, lambda v: v, rtol=1e-14, maxiter=steps)
         for c in range(2):
             theirs = cg(LinearOperator(A.shape, matvec=lambda v: A @ v), Y[:, c], rtol=1e-14, maxiter=steps)[0]
             assert_near(ours.x[:, c] / np.abs(theirs).max(), theirs / np.abs(theirs).max(), 1e-8, "the iterate")
         assert ours.iterations == steps
     with pytest.raises(AssertionError, match="the iterate is off"):
-        assert_near(ours.x[:, 0], cg(A, Y[:, 0], rtol=1e-14, maxiter=16)[0], 1e-8, "the iterate")
+        assert_near(ours.x[:, 0], cg(A, Y[:, 0], rtol=1e-14, maxiter=7)[0], 1e-8, "the iterate")
 
 
 def test_columns_do_not_change_each_other():
     both, first = predicted(**CG), predicted(y=Y[:, :1], **CG)
     assert_near(both.mean[0, :, :1], first.mean[0], 1e-10, "the first output")
-    zero = predicted(y=np.stack([Y[:, 0], np.zeros(600)], axis=1), **CG)
+    zero = predicted(y=np.stack([Y[:, 0], np.zeros(N)], axis=1), **CG)
     assert (zero.mean[0, :, 1] == 0).all()
     assert_near(zero.mean[0, :, :1], first.mean[0], 1e-10, "the first output")
 
@@ -113,14 +128,14 @@ class TestPreconditioner:
 
     def test_it_is_what_it_says(self, exact):
         A = exact["last"][2]
-        near = low_rank(self.system(), 100, seed=1)
-        P = near.Q * near.s @ near.Q.T + RIDGE * np.eye(600)
-        assert near.rank == 100 and np.abs(near.Q.T @ near.Q - np.eye(100)).max() < 1e-8
+        near = low_rank(self.system(), 50, seed=1)
+        P = near.Q * near.s @ near.Q.T + RIDGE * np.eye(N)
+        assert near.rank == 50 and np.abs(near.Q.T @ near.Q - np.eye(50)).max() < 1e-8
         assert_near(near.solve(P @ Y), RIDGE * Y, 1e-9, "the inverse")
         assert_near(near.root(near.root(P @ Y)), Y, 1e-9, "the root")
         assert_near(near.log_determinant, np.linalg.slogdet(P)[1], 1e-7, "the determinant")
         left = np.linalg.eigvalsh(A - P)
-        assert left.min() > -1e-9 and np.trace(A - P) < 3 * np.sort(np.linalg.eigvalsh(A))[:-100].sum()
+        assert left.min() > -1e-9 and np.trace(A - P) < 3 * np.sort(np.linalg.eigvalsh(A))[:-50].sum()
         with pytest.raises(AssertionError, match="the inverse is off"):
             assert_near(near.solve(A @ Y), RIDGE * Y, 1e-9, "the inverse")
 
@@ -132,8 +147,8 @@ class TestPreconditioner:
         assert found.iterations <= 3 and found.residual < 1e-12
 
     def test_more_rows_take_fewer_iterations(self):
-        many = [predicted(**CG | dict(rank=k)).iterations for k in (0, 50, 300)]
-        assert many[0] > 2 * many[1] > 3 * many[2] > 0
+        many = [predicted(**CG | dict(rank=k)).iterations for k in (0, 30, 120)]
+        assert many[0] > 1.5 * many[1] > 2 * many[2] > 0
 
 
 def test_nystrom_is_the_regression_with_fewer_functions(exact):
@@ -155,14 +170,14 @@ def test_nystrom_is_the_regression_with_fewer_functions(exact):
     assert_near(sd**2, variance, 1e-8, "the variance")
     found = predicted(solver="nystrom", rank=80, seed=3)
     assert_near(found.test.mean[0], mean, 1e-12, "the mean")
-    Q = F @ F.T + RIDGE * np.eye(600)
+    Q = F @ F.T + RIDGE * np.eye(N)
     assert_near(float(found.log_determinant()), np.linalg.slogdet(Q)[1], 1e-5, "the determinant")
-    assert "keeps 80 of 600 inputs" in found.message and found.residual is None
+    assert "keeps 80 of 160 inputs" in found.message and found.residual is None
     with pytest.raises(AssertionError, match="the mean is off"):
         assert_near(predicted(solver="nystrom", rank=80, seed=4).test.mean[0], mean, 1e-8, "the mean")
 
 
-@pytest.mark.parametrize("rank", [20, 300, 600])
+@pytest.mark.parametrize("rank", [20, 80, 160])
 def test_the_distance_of_nystrom_is_bounded(exact, rank):
     for train in ("last", "all"):
         found, (mean, covariance, A) = predicted(train, solver="nystrom", rank=rank), exact[train]
@@ -170,8 +185,8 @@ def test_the_distance_of_nystrom_is_bounded(exact, rank):
         own, bound = found.log_determinant(), np.linalg.slogdet(A)[1]
         assert 0 <= bound - float(own) + 1e-6 <= own.error + 1e-5
         if train == "last":
-            assert (found.test.variance[0] >= np.diag(covariance)[600:] - 1e-9).all()
-    if rank == 600:
+            assert (found.test.variance[0] >= np.diag(covariance)[N:] - 1e-9).all()
+    if rank == N:
         assert_near(found.mean[0], mean, 1e-7, "the mean of all inputs")
 
 
@@ -198,18 +213,19 @@ def test_rounding_that_leaves_no_more_is_said():
 class TestLikelihood:
     def test_by_every_solver(self, exact):
         A, n = exact["last"][2], len(X)
-        sign, log_det = np.linalg.slogdet(A)
+        log_det = np.linalg.slogdet(A)[1]
         value = -(np.sum(Y * np.linalg.solve(A, Y)) + 2 * log_det + 2 * n * np.log(2 * np.pi)) / 2
-        for more in (dict(solver="eigh"), dict(solver="cholesky"), CG):
+        for more in (dict(solver="eigh"), dict(solver="cholesky"), CG | dict(rank=100)):
             found = predicted(**more)
             near, own = found.log_determinant(probes=24), found.log_likelihood(probes=24)
             for got, wanted, what in ((near, log_det, "the determinant"), (own, value, "the likelihood")):
-                allowed = 4 * got.error if more is CG else got.error
+                allowed = 4 * got.error if "rank" in more else got.error
                 assert_near(got.value, wanted, allowed, what)
                 assert got.error < 0.02 * abs(wanted)
-                with pytest.raises(AssertionError, match="is off"):  # of a ridge that is a fifth larger
-                    assert_near(getattr(predicted(ridge=1.2 * RIDGE, **more), f"log_{what[4:]}")(24).value, wanted,
-                                allowed, what)  # fmt: skip
+                with pytest.raises(AssertionError, match="is off"):
+                    assert_near(1.1 * got.value, wanted, allowed, what)
+            with pytest.raises(AssertionError, match="is off"):
+                assert_near(predicted(ridge=20 * RIDGE, **more).log_determinant(24).value, log_det, 4 * near.error, "it")
 
     def test_it_is_scikit_learns(self):
         from sklearn.gaussian_process import GaussianProcessRegressor
@@ -221,10 +237,11 @@ class TestLikelihood:
 
     def test_500_rows_of_seven_seeds(self):
         """z-scores of the log determinant over seeds of rows and probes."""
-        A = np.asarray(THEORY.kernel(X[:500], quantities="K", **AT).K) + RIDGE * np.eye(500)
+        rows, y = ALL[:500], ALL_Y[:500]
+        A = np.asarray(THEORY.kernel(rows, quantities="K", **AT).K) + RIDGE * np.eye(500)
         wanted, scores = np.linalg.slogdet(A)[1], []
         for seed in range(7):
-            found = predicted(X=X[:500], y=Y[:500], seed=seed, solver="cg", rank=150, maxiter=1).log_determinant(16)
+            found = predicted(X=rows, y=y, seed=seed, solver="cg", rank=150, maxiter=1).log_determinant(16)
             scores.append((found.value - wanted) / found.error)
         assert np.abs(scores).max() < 4 and np.std(scores) > 0.2
         assert abs(found.value - wanted * 1.05) / found.error > 4
@@ -249,7 +266,7 @@ def test_one_array_holds_kernel_and_factor(monkeypatch):
 def test_the_bits_do_not_depend_on_who_works(monkeypatch):
     from meanfield.kernels import blocks
 
-    monkeypatch.setattr(blocks, "ROWS", 64)
+    monkeypatch.setattr(blocks, "ROWS", 40)
     monkeypatch.setattr(blocks, "SEVERAL", 2)
     alone = predicted(**CG, threads=1)
     assert predicted(**CG, threads=3).mean.tobytes() == alone.mean.tobytes()
@@ -265,7 +282,7 @@ class Stopped(Exception):
 
 def stop_at(step):
     def tell(done, of):
-        if done == step and of != 100:  # not among the rows of the preconditioner
+        if done == step and of != 50:  # not among the rows of the preconditioner
             raise Stopped
 
     return tell
@@ -280,7 +297,7 @@ class TestCheckpoint:
     def resumed(self, file, **more):
         steps = []
         found = predicted(**CG, checkpoint=file, progress=lambda done, of: steps.append((done, of)), **more)
-        return found, [done for done, of in steps if of != 100]
+        return found, [done for done, of in steps if of != 50]
 
     def test_a_run_goes_on_where_it_was(self, tmp_path):
         file, alone = tmp_path / "state.npz", predicted(**CG)
@@ -297,14 +314,14 @@ class TestCheckpoint:
             predicted(**CG, ridge=2 * RIDGE, checkpoint=file)
 
     def test_nystrom_goes_on_where_it_was(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(nystrom, "strip", lambda rank: 100)
+        monkeypatch.setattr(nystrom, "strip", lambda rank: 50)
         file, more = tmp_path / "state.npz", dict(solver="nystrom", rank=50)
         alone = predicted(**more)
         with pytest.raises(Stopped):
-            predicted(**more, checkpoint=file, progress=stop_at(300))
+            predicted(**more, checkpoint=file, progress=stop_at(100))
         steps = []
         found = predicted(**more, checkpoint=file, progress=lambda done, of: steps.append(done))
-        assert steps[0] == 300 and found.mean.tobytes() == alone.mean.tobytes()
+        assert steps[0] == 100 and found.mean.tobytes() == alone.mean.tobytes()
 
     def test_a_worker_that_dies(self, tmp_path):
         """The third product is not there; the state before it is in the file."""
@@ -322,7 +339,7 @@ class TestCheckpoint:
                 return future
 
         file = tmp_path / "state.npz"
-        with Breaks(2) as pool, pytest.raises(mf.MeanFieldError, match="worker .* died .*iterations are in .*goes on"):
+        with Breaks(2) as pool, pytest.raises(mf.MeanFieldError, match=r"worker .* died .*iterations are in .*goes on"):
             predicted(**CG, checkpoint=file, executor=pool)
         found, steps = self.resumed(file)
         assert steps[0] > 1 and found.mean.tobytes() == predicted(**CG).mean.tobytes()
@@ -341,7 +358,7 @@ class TestCheckpoint:
 
         file = tmp_path / "state.npz"
         monkeypatch.setattr(files.os, "fsync", fills)
-        with pytest.raises(mf.MeanFieldError, match="No space left on device; .*up to the last one .* goes on"):
+        with pytest.raises(mf.MeanFieldError, match=r"No space left on device; .*up to the last one .* goes on"):
             predicted(**CG, checkpoint=file)
         assert [f.name for f in tmp_path.iterdir()] == ["state.npz"]
         monkeypatch.setattr(files.os, "fsync", sync)
@@ -355,7 +372,7 @@ class TestCheckpoint:
         monkeypatch.setattr(files.os, "fsync", full)
         steps = []
         with pytest.raises(mf.MeanFieldError, match="No space left on device"):
-            predicted(**CG, checkpoint=tmp_path / "s.npz", progress=lambda *a: steps.append(a) if a[1] != 100 else None)
+            predicted(**CG, checkpoint=tmp_path / "s.npz", progress=lambda *a: steps.append(a) if a[1] != 50 else None)
         assert not steps and not list(tmp_path.iterdir())
 
 
@@ -368,8 +385,8 @@ class TestCheckpoint:
         (dict(solver="nystrom", rate=0.1), "largest eigenvalue decides"),
         (dict(solver="cg", ridge=0), "solver='cg' needs a ridge"),
         (dict(solver="nystrom", ridge=0), "solver='nystrom' needs a ridge"),
-        (dict(solver="cg", ridge=1e-14), "ridge = 1e-14 is lost in K of 600 inputs"),
-        (dict(solver="cholesky", ridge=1e-14), "ridge = 1e-14 is lost in K of 600 inputs"),
+        (dict(solver="cg", ridge=1e-14), "ridge = 1e-14 is lost in K of 160 inputs"),
+        (dict(solver="cholesky", ridge=1e-14), "ridge = 1e-14 is lost in K of 160 inputs"),
         (dict(solver="nystrom", rank=0), "rank= of at least 1"),
         (dict(solver="cholesky", rank=3), r"rank= was given, but solver='cholesky' has no such setting, only cg and"),
         (dict(solver="nystrom", rtol=1e-3), "rtol= was given, but solver='nystrom'"),
@@ -387,7 +404,7 @@ def test_bad_arguments(more, match):
 
 def test_bad_inputs():
     rows, y = np.concatenate((X[:40], X[7:8])), Y[:41]
-    with pytest.raises(mf.MeanFieldError, match="not positive definite to rounding .*; inputs 7 and 40 are the same"):
+    with pytest.raises(mf.MeanFieldError, match=r"not positive definite to rounding .*; inputs 7 and 40 are the same"):
         predicted(X=rows, y=y, ridge=0, solver="cholesky")
     whole = predicted(X=X[:40], y=Y[:40], ridge=0, solver="cholesky")  # without the equal one
     assert_near(whole.mean[0, :40], Y[:40], 1e-8, "what is learned")
@@ -397,7 +414,7 @@ def test_bad_inputs():
         THEORY.predict(X[:4], [0, 1, 1, 0], loss="cross_entropy", t=1.0, solver="cg", ridge=1, **AT)
     with pytest.raises(mf.MeanFieldError, match="no covariance of networks whose weights are all trained"):
         _ = predicted("all", solver="nystrom", rank=50).test.sd
-    with pytest.raises(mf.MeanFieldError, match="Eigenvalues, times and rates are not known .*'cholesky'"):
+    with pytest.raises(mf.MeanFieldError, match=r"Eigenvalues, times and rates are not known .*'cholesky'"):
         _ = predicted(solver="cholesky").times
 
 
@@ -416,17 +433,17 @@ def test_the_solver_follows_from_what_is_asked(monkeypatch):
             taken(30000, **more)
     with pytest.raises(mf.MeanFieldError, match=r"by solver='cholesky' would take about 7\.2.* GB .*take solver='cg'"):
         taken(30000, solver="cholesky")
-    monkeypatch.setenv("MEANFIELD_MEMORY", "1MB")
+    monkeypatch.setenv("MEANFIELD_MEMORY", "0.2MB")
     assert predicted(rank=10).solver == "cg"
     with pytest.raises(mf.MeanFieldError, match="by solver='nystrom' would take about"):
-        predicted(solver="nystrom", rank=300)
+        predicted(solver="nystrom", rank=150)
 
 
 def test_a_solved_prediction_is_a_result(tmp_path):
     found = predicted(**CG)
     assert "solver cg, " in str(found) and "±" not in str(found)
     assert found.data()["solver"] == "cg" and "sd" not in found.data()
-    assert found.to_frame().shape[0] == 609 * 2
+    assert found.to_frame().shape[0] == 169 * 2
     _ = found.test.variance
     test = found.test
     assert "sd" not in test.to_xarray()
@@ -441,15 +458,15 @@ class TestEstimators:
         from sklearn.base import clone
 
         for train in ("last", "all"):
-            wanted = NTKRegressor("erf", train=train, ridge=RIDGE, solver="eigh", **AT).fit(X[:200], Y[:200])
-            model = clone(NTKRegressor("erf", train=train, ridge=RIDGE, **more, **AT)).fit(X[:200], Y[:200])
+            wanted = NTKRegressor("erf", train=train, ridge=RIDGE, solver="eigh", **AT).fit(X, Y)
+            model = clone(NTKRegressor("erf", train=train, ridge=RIDGE, **more, **AT)).fit(X, Y)
             model = pickle.loads(pickle.dumps(model))
             assert model.solver_ == more["solver"] and wanted.solver_ == "eigh"
             for got, right in zip(model.predict(T, return_cov=True), wanted.predict(T, return_cov=True)):
                 assert_near(got, right, 1e-8, "an answer")
-        labels = (X[:200, 0] > 0).astype(int)
-        wanted = NTKClassifier("erf", ridge=RIDGE, **AT).fit(X[:200], labels).predict_proba(T)
-        assert_near(NTKClassifier("erf", ridge=RIDGE, **more, **AT).fit(X[:200], labels).predict_proba(T), wanted, 1e-7,
+        labels = (X[:, 0] > 0).astype(int)
+        wanted = NTKClassifier("erf", ridge=RIDGE, **AT).fit(X, labels).predict_proba(T)
+        assert_near(NTKClassifier("erf", ridge=RIDGE, **more, **AT).fit(X, labels).predict_proba(T), wanted, 1e-7,
                     "a probability")  # fmt: skip
 
     def test_what_has_not_converged_is_scikit_learns_warning(self):
@@ -496,7 +513,7 @@ def test_killed_and_gone_on_with_by_two_dask_workers(tmp_path):
     assert run.stdout is not None
     for line in run.stdout:
         done, of = map(int, line.split())
-        if of != 100 and done == 25:
+        if of != 50 and done == 25:
             os.kill(run.pid, signal.SIGKILL)
             break
     assert run.wait() == -signal.SIGKILL
@@ -504,7 +521,7 @@ def test_killed_and_gone_on_with_by_two_dask_workers(tmp_path):
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
 
         def tell(done, of):
-            if of != 100:
+            if of != 50:
                 steps.append(done)
             if len(steps) == 10:
                 cluster.workers[0].process.pid and os.kill(cluster.workers[0].process.pid, signal.SIGKILL)
@@ -524,11 +541,11 @@ def test_a_process_that_dies(tmp_path):
     pool, file, (X, Y) = ProcessPoolExecutor(2, mp_context=get_context("spawn")), tmp_path / "s.npz", larger(1500)
 
     def kill(done, of):
-        if of != 100 and done == 6:
+        if of != 50 and done == 6:
             os.kill(next(iter(pool._processes)), signal.SIGKILL)
             time.sleep(0.5)
 
-    with pytest.raises(mf.MeanFieldError, match="worker of the executor died .*iterations are in .*goes on from there"):
+    with pytest.raises(mf.MeanFieldError, match=r"worker of the executor died .*iterations are in .*goes on from"):
         predicted(X=X, y=Y, **CG, checkpoint=file, executor=pool, progress=kill)
     found = predicted(X=X, y=Y, **CG, checkpoint=file)
     assert_near(found.mean, predicted(X=X, y=Y, **CG).mean, 1e-10, "the mean")

@@ -53,7 +53,7 @@ class _State:
     def begin(self, r: np.ndarray, precondition: Map) -> None:
         """Iterations from what is left of the right-hand side."""
         self.whole = False
-        self.r, self.p = r, precondition(r)
+        self.r, self.p = r, np.array(precondition(r))  # r itself, where nothing preconditions
         self.rz = np.einsum("ac,ac->c", self.r, self.p)
         self.whole = True
 

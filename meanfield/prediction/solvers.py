@@ -124,7 +124,7 @@ def needed(name: str, asked: Asked, inputs: int, further: int, outputs: int) -> 
         "eigh": 3 * (n + m) ** 2 + 4 * n * n,
         "cholesky": n * n + (6 * n + 2 * m) * outputs,
         "cg": n * rank + 2.0 * rank * rank + (8 * n + 2 * m) * outputs,
-        "nystrom": 3.0 * rank * rank + 2.0 * strip(rank) * rank + (2 * n + 2 * m) * outputs,
+        "nystrom": 3.0 * rank * rank + 2.0 * min(strip(rank), n) * rank + (2 * n + 2 * m) * outputs,
     }[name]
 
 
