@@ -509,13 +509,13 @@ def test_killed_and_gone_on_with_by_two_dask_workers(tmp_path):
     from dask.distributed import Client, LocalCluster
 
     file, (X, Y) = tmp_path / "state.npz", larger(1500)
-    run = subprocess.Popen([sys.executable, "-c", KILLED, str(file)], stdout=subprocess.PIPE, text=True)
-    assert run.stdout is not None
-    for line in run.stdout:
-        done, of = map(int, line.split())
-        if of != 50 and done == 25:
-            os.kill(run.pid, signal.SIGKILL)
-            break
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(file)], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        for line in run.stdout:
+            done, of = map(int, line.split())
+            if of != 50 and done == 25:
+                os.kill(run.pid, signal.SIGKILL)
+                break
     assert run.wait() == -signal.SIGKILL
     alone, steps = predicted(X=X, y=Y, **CG), []
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
