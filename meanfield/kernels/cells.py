@@ -69,7 +69,8 @@ class Cells:
             own[:, : part.shape[1]] = part
         with np.errstate(invalid="ignore"):
             u = np.where(flat > SMALLEST, np.clip(2 * (place - cells) - 1, -1.0, 1.0), 0.0)
-        a = np.empty((V.shape[0], polynomials.shape[2], V.shape[1]))
+        # rows that are a multiple of 4096 bytes apart share the same few lines of a cache
+        a = np.zeros((V.shape[0], polynomials.shape[2], V.shape[1] + (0 if V.shape[1] % 64 else 8)))
         tails = np.empty((V.shape[0], 2, len(LADDER), V.shape[1]))
         own, of_cells = np.empty(a.shape[1]), np.stack([c.tails for c in found])
         _read(u.reshape(V.shape), where.reshape(V.shape), polynomials, of_cells, own, a, tails)

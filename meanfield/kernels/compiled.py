@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from meanfield.kernels.loops import Loop
+from meanfield.kernels.nearby import Nearby, nearby
 from meanfield.kernels.plans import Plan, of_inputs, plan
 from meanfield.kernels.series import Table, table
 from meanfield.numeric.lowering import cache
@@ -23,6 +24,11 @@ class Planned(Loop):
     def cells(self, expansion: int) -> Table:
         one = self.plan.expansions[expansion]
         return table(one.f, one.slope)
+
+    def nearby(self, expansion: int) -> Nearby | None:
+        """The tables near full correlation of a function with kinks."""
+        one = self.plan.expansions[expansion]
+        return nearby(one.f, one.slope)
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,7 @@ import sympy as sp
 
 from meanfield.base.symbols import distance
 from meanfield.kernels.loops import LADDER
+from meanfield.kernels.near_sums import LEFT, WANTING
 from meanfield.kernels.plans import Pairing, Plan, side
 from meanfield.numeric.lowering import printing
 from meanfield.numeric.lowering.printing import code
@@ -22,6 +23,7 @@ import math
 import numpy as np
 from numba import njit
 
+from meanfield.kernels.near_sums import far, near
 from meanfield.kernels.sums import close, sums, terms
 
 
@@ -132,7 +134,7 @@ def block(first, {", ".join(f"H_{s}" for s in state)}, NA, NB, sigma, depth, lea
             b1 = b0 + m
             for i in range(m):
 {_indent(take, 16)}            for l in range(depth - 1):
-{_indent([*row, *views], 16)}{_indent(body, 16)}            for i in range(m):
+{_indent([*row, *views], 16)}{_indent(body, 16)}{_indent(LEFT_OVER, 16)}            for i in range(m):
 {_indent(give, 16)}
 """
     return text, TILE * len(own)
@@ -193,6 +195,14 @@ def _block_layer(plan: Plan, index: int, names: _Names, closed: dict[sp.Expr, st
     return out
 
 
+# where all pairs of a tile are flagged, others follow them
+LEFT_OVER = [
+    "unflagged = 0",
+    "for i in range(m):",
+    "    unflagged += 1 if flags[a, b0 + i] == 0 and not w[near + i] > 0.0 else 0",
+    "if unflagged == 0:",
+    "    break",
+]
 APART = """def _apart(a, ab, b):
     # 1 - c^2, of inputs that a covariance tells apart; products of variances may leave the doubles, roots do not
     s = math.sqrt(a) * math.sqrt(b)
@@ -204,17 +214,23 @@ APART = """def _apart(a, ab, b):
 
 
 def few_source(plan: Plan) -> tuple[str, int]:
-    """(source of `few`, size of its workspace)."""
+    """(source of `few`, size of its workspace).
+
+    Pairs come sorted by their first input: those of one input are followed layer by layer, so that what a layer's
+    tables say of that input is read once (`near_sums.near`). A pair that asks for a box which is not made has flag 3,
+    and the number of the group and of the box in `asked`.
+    """
     names = _Names(plan)
     used = sorted({p.group for step in plan.pairings for p in step.values()})
-    tables = "".join(f", EA{i}, TA{i}, shape{i}" for i in used)
+    tables = "".join(f", EA{i}, TA{i}, shape{i}, kinked{i}, near{i}" for i in used)
     state = [v.name for v in plan.state]
     row, column = _layer_head(plan, names, "a", "b")
     column = [line.replace("NB[", "NA[") for line in column]
-    branches = [_few_layer(plan, i, names) for i in range(len(plan.steps))]
+    branches = [_few_layer(plan, i, names, used) for i in range(len(plan.steps))]
     body = branches[0] if len(branches) == 1 else _by_layer(branches)
     make = "".join(f"    out{g} = w[{6 * k} : {6 * k + 6}]\n" for k, g in enumerate(used))
-    make += f"    room = w[{6 * len(used)} :]\n"
+    make += "".join(f"    {', '.join(_near(g))} = near{g}\n" for g in used)  # once: each costs a count of references
+    make += f"    room = w[{6 * len(used)} : {6 * len(used) + LADDER[-1]}]\n"
     closer = ""
     swap = {v.symbol: sp.Symbol(f"{v.name}_new", real=True) for v in plan.state}
     for symbol, e, where in plan.recursion.closer:
@@ -222,18 +238,26 @@ def few_source(plan: Plan) -> tuple[str, int]:
             continue
         ahead = swap | {s: side(n, 1) for s, n in zip(_norms(plan), "ab")}
         value, lower, upper = (code(x.xreplace(ahead)) for x in (e, *where.args))
-        closer += f"                if {lower} < {upper}:\n                    {swap[symbol]} = {value}\n"
-    load = "".join(f"            {s} = H_{s}[p]\n" for s in state)
-    store = "".join(f"                {s} = {s}_new\n" for s in state)
-    keep = "".join(f"            H_{s}[p] = {s}\n" for s in state)
+        closer += f"                    if {lower} < {upper}:\n                        {swap[symbol]} = {value}\n"
+    load = "".join(f"                    {s} = H_{s}[p]\n" for s in state)
+    store = "".join(f"                    H_{s}[p] = {s if s == 'distance' else s + '_new'}\n" for s in state)
     text = f"""{NJIT}
-def few(left, right, {", ".join(f"H_{s}" for s in state)}, NA, sigma, depth, ladder, flags{tables}, w):
-{make}    for p in range(left.size):
-            a, b = left[p], right[p]
-{load}            for l in range(depth - 1):
-{_indent(row, 16)}{_indent(column, 16)}{_indent(body, 16)}{closer}{store}                if not (distance > 0.0):
-                    distance = 0.0
-{keep}
+def few(left, right, {", ".join(f"H_{s}" for s in state)}, NA, sigma, depth, ladder, flags, asked{tables}, w):
+{make}    start, fresh = 0, 0
+    while start < left.size:
+        end = start
+        while end < left.size and left[end] == left[start]:
+            end += 1
+        a = left[start]
+        for l in range(depth - 1):
+            fresh += 1
+{_indent(row, 12)}            for p in range(start, end):
+                if flags[p] != 0:
+                    continue
+                b = right[p]
+{_indent(["for _ in range(1):"], 16)}{load}{_indent(column, 20)}{_indent(body, 20)}{closer}                    distance = distance_new if distance_new > 0.0 else 0.0
+{store}
+        start = end
 """
     return text, 6 * len(used) + LADDER[-1]
 
@@ -242,7 +266,12 @@ def _norms(plan: Plan) -> list[sp.Symbol]:
     return [v.symbol for v in plan.recursion.state if v.name in ("K_aa", "K_bb")]
 
 
-def _few_layer(plan: Plan, index: int, names: _Names) -> list[str]:
+def _near(group: int) -> list[str]:
+    """The names of the tables near full correlation of a group (`Nearby.tables`)."""
+    return [f"{n}{group}" for n in ("cell", "place", "root", "first", "where", "boxes", "polynomials", "stamp", "sum")]
+
+
+def _few_layer(plan: Plan, index: int, names: _Names, used: list[int]) -> list[str]:
     written: set[int] = set()
     state = [v.name for v in plan.state]
 
@@ -267,15 +296,25 @@ def _few_layer(plan: Plan, index: int, names: _Names) -> list[str]:
                 "size = root_a * root_b",
                 f"gap{g} = min(2.0, max(0.0, {gap}))",
                 f"between{g} = {between}",
-                "last = ladder.size - 1",
-                "top = ladder[last]",
-                f"tails_a, tails_b = TA{g}[l, :, last, a], TA{g}[l, :, last, b]",
-                f"own, other = EA{g}[l, a], EA{g}[l, b]",
-                f"kept = close(own, other, root_a, root_b, between{g}, gap{g}, shape{g}[0], shape{g}[1], tails_a,"
+                f"kept = {LEFT}",
+                f"if kinked{g}:",
+                f"    kept = near({', '.join(_near(g))}, fresh, l, a, b, root_a, root_b, between{g}, gap{g}, out{g})",
+                f"    if kept == {WANTING}:",
+                "        flags[p] = 3",
+                f"        asked[p, 0], asked[p, 1] = {used.index(g)}, int(out{g}[0])",
+                "        break",
+                f"    if kept == {LEFT}:",
+                f"        kept = far(EA{g}[l, a], EA{g}[l, b], root{g}[l, a], root{g}[l, b], ladder, TA{g}[l, :, :, a],"
+                f" TA{g}[l, :, :, b], between{g}, gap{g}, shape{g}[0], shape{g}[1], out{g})",
+                f"if kept == {LEFT}:",
+                "    last = ladder.size - 1",
+                "    top = ladder[last]",
+                f"    tails_a, tails_b = TA{g}[l, :, last, a], TA{g}[l, :, last, b]",
+                f"    kept = close(EA{g}[l, a], EA{g}[l, b], root_a, root_b, between{g}, gap{g}, shape{g}[0], shape{g}[1], tails_a,"
                 f" tails_b, top, room, out{g})",
-                f"if not kept or tails_a[1] * tails_b[1] * abs(1.0 - gap{g}) ** top > 1e-13:",
-                "    flags[p] = 2",
-                "    break",
+                f"    if not kept or tails_a[1] * tails_b[1] * abs(1.0 - gap{g}) ** top > 1e-13:",
+                "        flags[p] = 2",
+                "        break",
             ]
         match pairing.kind:
             case "product":

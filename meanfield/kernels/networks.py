@@ -19,7 +19,8 @@ from meanfield.base.results import MeanFieldError
 from meanfield.functions.activations import activation
 from meanfield.kernels import rows
 from meanfield.kernels.compiled import Planned, block_loop, few_loop
-from meanfield.kernels.loops import RUNGS
+from meanfield.kernels.loops import RUNGS, Series
+from meanfield.kernels.nearby import NO_TABLES
 from meanfield.kernels.plans import NotCovered
 from meanfield.kernels.sides import JUMPS, Side, refuse_divergence, sample
 from meanfield.networks.folds import activations_of
@@ -38,6 +39,8 @@ DERIVING = Lock()  # one thread derives what close pairs need
 KEEPING = Lock()  # one thread writes cells
 BLUR = 2 * np.finfo(float).eps  # of a tilt and of what one input has across another
 COLLINEAR = 1e-16  # the cosine of a tilt that is ±π/2 to rounding
+SCOUTS = 200  # pairs that find out which boxes of tables near full correlation are needed
+WANTED = 3  # flag of a pair that asks for one
 ENGINE = 20_000  # pairs that the two-input recursions take at a time
 
 
@@ -120,6 +123,10 @@ class Network:
         with KEEPING, suppress(OSError):
             for e in {e for pair in self.block.groups for e in pair}:
                 self.block.cells(e).keep()
+            few = self.__dict__.get("few")
+            for e in {e for pair in few.groups for e in pair} if few is not None else ():
+                if (near := few.nearby(e)) is not None:
+                    near.keep()
 
     @cached_property
     def few(self) -> Planned | None:
@@ -351,16 +358,33 @@ def _followed(network: Network, loop: Planned, KX, KY, distance, tilt, K_ab, out
     K, index = np.unique(np.concatenate([KX, KY]), return_inverse=True)
     brought = network.brought(loop, K)
     series = loop.series(brought)
-    flags = np.zeros(KX.size, dtype=np.uint8)
-    start = {"distance": distance.copy(), "tilt": tilt.copy(), "K_ab": K_ab.copy(), "Theta_ab": network.trained(K_ab)}
-    values = [start[name] for name in loop.state]
-    tables: list[Any] = []
-    for own, _ in loop.groups:
-        one = series[own]
-        tables += [np.ascontiguousarray(one.a.transpose(0, 2, 1)), one.tails, (one.first, one.step)]
+    flags, asked = np.full(KX.size, WANTED, dtype=np.uint8), np.zeros((KX.size, 2), dtype=np.int64)
+    begin = {"distance": distance, "tilt": tilt, "K_ab": K_ab, "Theta_ab": network.trained(K_ab)}
     sigma = network.sigma(loop.parameters)
     pair = index[: KX.size], index[KX.size :]
-    loop.run(*pair, *values, brought, sigma, network.depth, RUNGS, flags, *tables)
-    for n in out:
-        out[n][:] = start[n]
+    order = np.argsort(pair[0], kind="stable")
+    some = order[:: max(1, order.size // SCOUTS)]  # what boxes are asked for is found by some of the pairs
+    while some.size:
+        values = [begin[name][some] for name in loop.state]
+        own, wants = np.zeros(some.size, dtype=np.uint8), np.zeros((some.size, 2), dtype=np.int64)
+        tables = [t for g, (one, _) in enumerate(loop.groups) for t in _near_tables(loop, one, series[one], brought)]
+        ends = pair[0][some], pair[1][some]
+        loop.run(*ends, *values, brought, sigma, network.depth, RUNGS, own, wants, *tables)
+        flags[some], asked[some] = own, wants
+        for n, v in zip(loop.state, values):
+            if n in out:
+                out[n][some] = v
+        for number, box in sorted({tuple(w) for w in wants[own == WANTED].tolist()}):
+            one = loop.groups[number][0]
+            loop.nearby(one).asked(loop.variance(loop.variances[one], brought), box)
+        some = some[own == WANTED] if (own == WANTED).any() else order[flags[order] == WANTED]
     return flags
+
+
+def _near_tables(loop: Planned, expansion: int, one: Series, brought: np.ndarray) -> tuple[Any, ...]:
+    """What the loop over single pairs reads of an expansion."""
+    V = loop.variance(loop.variances[expansion], brought)
+    found = loop.nearby(expansion)
+    tables = NO_TABLES if found is None else found.tables(V)
+    a = np.ascontiguousarray(one.a.transpose(0, 2, 1))
+    return a, one.tails, (one.first, one.step), found is not None, tables

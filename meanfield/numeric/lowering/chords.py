@@ -17,7 +17,7 @@ from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import planes
-from meanfield.numeric.lowering.stretches import CLOSE, FAINT, RULES, _scale_free
+from meanfield.numeric.lowering.stretches import CLOSE, FAINT, RULES, scale_free
 from meanfield.numeric.lowering.stretches import parts as stretch_parts
 from meanfield.numeric.quadrature import branches
 from meanfield.numeric.quadrature.rules import gauss_legendre
@@ -140,7 +140,7 @@ def _nodes(n: int) -> str:
 
 def _rate(f: sp.Expr) -> float:
     """1/(f's own scale)²."""
-    return 0.0 if _scale_free(f) else planes.resolved(f)[0] ** -2
+    return 0.0 if scale_free(f) else planes.resolved(f)[0] ** -2
 
 
 def _along(node: Chord, name: str) -> str:

@@ -49,7 +49,11 @@ class Plan:
 
 def plan(node: Average) -> Plan:
     """The plan of a node ⟨f(z_a) g(z_b)⟩. Raises: MeanFieldError where its integrand does not separate."""
-    pair = separate(node)
+    return plan_of(*separate(node))
+
+
+def plan_of(*pair: sp.Expr) -> Plan:
+    """The plan of f and g, both in Z[0]."""
     kinks = tuple(
         tuple(sorted({float(b) for b in pieces(h, Z[0]).breaks} | set(_signed_centres(h)))) or (0.0,) for h in pair
     )
@@ -211,8 +215,10 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
 """
 
 
-def text(plan: Plan, name: str, widen: float = 1.5) -> str:
-    """Source of `name_quadrature(K_aa, K_ab, K_bb, sine2)`; widen: the first panels' width in the plan's steps."""
+def text(plan: Plan, name: str, widen: float = 1.5, slope: sp.Expr | None = None) -> str:
+    """Source of `name_quadrature(K_aa, K_ab, K_bb, sine2)`; widen: the first panels' width in the plan's steps; slope
+    (of f = g): of `name_quadrature(K_aa, K_ab, K_bb, sine2, w)`, the average of (w f(z_a) - f(z_b)/w)², and of slope's
+    product where w is 0."""
     kinks = {k: sorted({0.0, *points}) for k, points in zip(("KF", "KG"), plan.kinks)}
     flags = {}
     for k, h in (("F", plan.f), ("G", plan.g)):
@@ -220,10 +226,17 @@ def text(plan: Plan, name: str, widen: float = 1.5) -> str:
         flags[f"B{k}"] = [x in breaks for x in kinks[f"K{k}"]]
     same = plan.f == plan.g
     functions = function_text(plan.f, f"{name}_f") + ("" if same else function_text(plan.g, f"{name}_g"))
-    value = f"{name}_f(s_a * (m + 0.5 * d)) * {name}_{'f' if same else 'g'}(s_b * (m - 0.5 * d))"
+    one, other = f"{name}_f(s_a * (m + 0.5 * d))", f"{name}_{'f' if same else 'g'}(s_b * (m - 0.5 * d))"
+    value, more = f"{one} * {other}", ""
+    if slope is not None:
+        functions += function_text(slope, f"{name}_d")
+        value = f"((weight * {one} - {other} / weight) ** 2 if weight > 0.0 else {value.replace(f'{name}_f', f'{name}_d')})"
+        more = ", weight"
     return arrays(name, kinks, flags) + functions + filled(
         name=name,
         value=value,
+        parameters=more,
+        more=more,
         even="s_a == s_b" if same else "False",
         kf=f"{name}_KF",
         kg=f"{name}_KG",

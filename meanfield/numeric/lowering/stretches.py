@@ -67,7 +67,7 @@ def layer_of(f: sp.Expr) -> float:
     return min((b - a for a, b in pairwise(breaks)), default=math.inf)
 
 
-def _scale_free(f: sp.Expr) -> bool:
+def scale_free(f: sp.Expr) -> bool:
     """Whether f is one power on either side of 0: then a variance is no scale for it."""
     p = pieces(f, Z[0])
     powers = [e.as_independent(Z[0], as_Add=False)[1] for e in p.exprs if e != 0]
@@ -80,7 +80,7 @@ def _between(node: Average) -> Average:
 
 def rate_of(f: sp.Expr) -> float:
     """How many of f's own scales a variance of 1 holds, squared."""
-    return 0.0 if _scale_free(f) else planes.resolved(f)[0] ** -2
+    return 0.0 if scale_free(f) else planes.resolved(f)[0] ** -2
 
 
 def text(node: Stretch, name: str, second: str, product: str, slope: str) -> str:

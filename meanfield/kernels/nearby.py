@@ -1,0 +1,249 @@
+r"""Tables of two inputs near full correlation, for functions with kinks, whose Hermite series end nowhere there.
+
+Of two inputs of standard deviations s and t at distance Δ = ⟨(z_a - z_b)²⟩ let r = √Δ/s and v = tan(tilt/2), so that
+t = s(1 - r sin tilt) and 1 - c = cos²(tilt) r²s/2t. At fixed s the ratio 2(√(⟨f²⟩_a⟨f²⟩_b) - ⟨f_a f_b⟩)/Δ, the slope
+⟨f′f′⟩ and the rise (⟨f²⟩_a - ⟨f²⟩_b)/(s - t) are analytic in r, from r = 0 on, and smooth in v, kinks included: in
+polar coordinates nothing is left of the corner that a kink is at full correlation. So they are polynomials over boxes
+of (log s², r, v), which are made where a pair asks for them, by the panels of `planes`, and kept on disk.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from pathlib import Path
+from threading import RLock
+
+import numpy as np
+import sympy as sp
+
+from meanfield.base.limits import tick
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z
+from meanfield.functions.piecewise import pieces
+from meanfield.kernels.cells import CELLS, SMALLEST
+from meanfield.kernels.near_sums import NOT_MADE, NOT_SERVED, SLOTS, WEDGES, WIDEST, WIDTH
+from meanfield.numeric.lowering import cache, planes, printing
+from meanfield.numeric.lowering.helpers import COMPILED, HEADER
+from meanfield.numeric.lowering.stretches import rate_of, scale_free
+from meanfield.numeric.quadrature import branches
+from meanfield.numeric.quadrature.rules import gauss_legendre
+from meanfield.numeric.quadrature.tables import gaussian_average, squared
+
+VARIANCES, RADII, TURNS = 9, 13, 14  # nodes in log s², r and v
+USABLE = 1e-13  # what a box may miss between its nodes, of the largest value there
+CHECKED = ((0.37, 0.61, -0.43), (-0.83, -0.22, 0.91), (0.05, -0.93, 0.12))  # places in a box where that is measured
+FARTHEST = 300  # cells of log V on either side of 1 that are served
+MAKING = RLock()  # one thread makes boxes
+
+
+class Nearby:
+    """The boxes of one function that were met so far, by (cell of log V, slot); a box that misses too much is None."""
+
+    def __init__(self, f: sp.Expr, slope: sp.Expr) -> None:
+        self.f, self.slope = f, slope
+        text = f"{sp.srepr(f)}|{sp.srepr(slope)}"
+        self.name = cache.key(f"nearby|{VARIANCES}|{RADII}|{TURNS}|{text}")
+        self.boxes: dict[tuple[int, int], np.ndarray | None] = {}
+        self.squares: dict[int, np.ndarray] = {}
+        self.scale_free = scale_free(f)  # then all cells are one
+        self.variances = 1 if self.scale_free else VARIANCES
+        self._kept = 0
+        self.recall()
+
+    def tables(self, V: np.ndarray) -> tuple[np.ndarray, ...]:
+        """What the compiled loop reads at variances V[layer, input]: the row of each cell, the place in it, √⟨f²⟩,
+        the first radius of each row, which box each slot has, and the boxes."""
+        place, index = CELLS * np.log2(np.maximum(V, SMALLEST)), self._index(V)
+        met = sorted(set(index.ravel().tolist()))
+        row = np.searchsorted(met, index)
+        u = np.clip(2.0 * (place - index) - 1.0, -1.0, 1.0)
+        squares = np.array([self._squares(i) for i in met])
+        q = np.zeros(V.shape)
+        for n in range(VARIANCES):  # Clenshaw would be as short; a polynomial of degree 8 on [-1, 1] does without
+            q += squares[row, n] * np.cos(n * np.arccos(u))
+        where = np.full((len(met), SLOTS), NOT_SERVED, dtype=np.int64)
+        boxes = [np.zeros((self.variances, RADII, 3 * WIDTH))]
+        if self.scale_free:
+            where, met, row = where[:1], [0], np.zeros_like(row)
+        for own, i in zip(where, met):
+            if abs(i) > FARTHEST:
+                continue
+            own[:] = NOT_MADE
+            for slot in range(SLOTS):
+                if (i, slot) not in self.boxes:
+                    continue
+                box = self.boxes[i, slot]
+                own[slot] = NOT_SERVED if box is None else len(boxes)
+                boxes += [] if box is None else [box]
+        first = np.array([self._first(i) for i in met])
+        room = np.zeros((SLOTS, RADII, 3 * WIDTH)), np.zeros(SLOTS, dtype=np.int64), np.zeros(3 * WIDTH)
+        return row, u, np.sqrt(np.maximum(q, 0.0)), first, where, np.stack(boxes), *room
+
+    def asked(self, V: np.ndarray, number: int) -> None:
+        """Make the box that a pair asked for by the number of a row of cells and a slot."""
+        row, slot = divmod(number, SLOTS)
+        self.make(0 if self.scale_free else sorted(set(self._index(V).ravel().tolist()))[row], slot)
+
+    @staticmethod
+    def _index(V: np.ndarray) -> np.ndarray:
+        return np.floor(CELLS * np.log2(np.maximum(V, SMALLEST))).astype(np.int64)
+
+    def make(self, index: int, slot: int) -> None:
+        """Make one box."""
+        with MAKING:
+            if (index, slot) not in self.boxes:
+                tick()
+                self.boxes[index, slot] = self._box(index, slot)
+
+    @lru_cache(maxsize=None)  # noqa: B019  (instances live as long as the process)
+    def _first(self, index: int) -> float:
+        """The r up to which a function is as smooth as its own scale lets it be, of the first ring of a cell."""
+        sd = 2.0 ** ((index + 1) / CELLS / 2)
+        return WIDEST / 2.0 ** max(0, math.ceil(math.log2(max(1.0, sd * math.sqrt(rate_of(self.f)))) - 1e-9))
+
+    def _squares(self, index: int) -> np.ndarray:
+        """Chebyshev coefficients of ⟨f²⟩ over one cell."""
+        if index not in self.squares:
+            V = np.maximum(2.0 ** ((index + (_nodes(VARIANCES) + 1) / 2) / CELLS), SMALLEST)
+            self.squares[index] = _matrix(VARIANCES) @ gaussian_average(squared(self.f), V)
+        return self.squares[index]
+
+    def _box(self, index: int, slot: int) -> np.ndarray | None:
+        x = np.meshgrid(_nodes(self.variances), _nodes(RADII), _nodes(TURNS), indexing="ij")
+        if slot % len(WEDGES) == 0:
+            x = [a[:, :, :1] for a in x]
+        try:
+            values = self._values(index, slot, *x)
+            checks = self._values(index, slot, *np.array(CHECKED).T)
+        except MeanFieldError:
+            return None
+        if not (np.isfinite(values).all() and np.isfinite(checks).all()):
+            return None
+        turns = x[0].shape[2]
+        parts = (_matrix(self.variances), _matrix(RADII), _matrix(turns))
+        found = np.einsum("qijk,li,mj,nk->qlmn", values, *parts)
+        scale = np.abs(values).reshape(3, -1).max(axis=1)
+        for i, at in enumerate(CHECKED):
+            a, b, c = (np.cos(np.arange(n) * math.acos(t)) for n, t in zip(found.shape[1:], at))
+            read = np.einsum("qijk,i,j,k->q", found, a, b, c[:turns])
+            if (np.abs(read - checks[:, i]) > USABLE * scale).any():
+                return None
+        box = np.zeros((self.variances, RADII, 3 * WIDTH))
+        for q in range(3):
+            box[:, :, q * WIDTH : q * WIDTH + turns] = found[q]
+        return box
+
+    def _values(self, index: int, slot: int, u, x, y) -> np.ndarray:
+        """Ratio, slope and rise at places of a box, in units of ⟨f²⟩ and s."""
+        ring, wedge = divmod(slot, len(WEDGES))
+        first = self._first(index)
+        low, high = (0.0, first) if ring == 0 else (first * 2.0 ** (ring - 1), first * 2.0**ring)
+        A = 2.0 ** ((index + (np.ravel(u) + 1) / 2) / CELLS)
+        r = low + (high - low) * (np.ravel(x) + 1) / 2
+        lo, hi = WEDGES[wedge]
+        v = lo + (hi - lo) * (np.ravel(y) + 1) / 2
+        sine, cosine = 2 * v / (1 + v * v), (1 - v) * (1 + v) / (1 + v * v)
+        s = np.sqrt(A)
+        t = s * (1 - r * sine)
+        gap = 0.5 * (cosine * r) ** 2 * s / t
+        B = t * t
+        rise = self._rise(A, s, t)
+        qa, qb = gaussian_average(squared(self.f), A), gaussian_average(squared(self.f), B)
+        apart, slope = np.empty(A.size), np.empty(A.size)
+        if not ((qa > 0) & (qb > 0)).all():
+            return np.full((3, *np.shape(u)), np.nan)
+        self._fill(A, B, gap * (2 - gap), (qb / qa) ** 0.25, apart, slope)
+        return np.array([apart / (r * r), slope * A, rise * s]).reshape(3, *np.shape(u)) / np.reshape(qa, np.shape(u))
+
+    def _rise(self, A, s, t) -> np.ndarray:
+        """(⟨f²⟩_a - ⟨f²⟩_b)/(s - t): the mean of d⟨f²⟩/ds = 2⟨f f′ z⟩/s between the two."""
+        p = pieces(self.f, Z[0])
+        body = p.map(lambda e: e * e.diff(Z[0]) * Z[0]).expr
+        nodes, weights = gauss_legendre(8)
+        total = np.zeros(A.size)
+        for x, w in zip(nodes, weights):
+            at = t + (s - t) * (1 + x) / 2
+            total += w * gaussian_average(body, at * at) / at
+        return total
+
+    @property
+    def _fill(self):
+        if cache.read(self.name) is None:
+            cache.write(self.name, _source(self.f, self.slope), {})
+        return cache.load(self.name).fill
+
+    @property
+    def file(self) -> Path:
+        return cache.folder() / f"{self.name}_boxes.npz"
+
+    def recall(self) -> None:
+        """Take up the boxes that are kept."""
+        kept = cache.arrays(self.file)
+        if kept is None:
+            return
+        for (index, slot), at in zip(kept["index"].tolist(), kept["at"].tolist()):
+            self.boxes.setdefault((index, slot), kept["boxes"][at] if at >= 0 else None)
+        self._kept = len(kept["index"])
+
+    def keep(self) -> None:
+        """Write the boxes, and those that another process has kept, where there are new ones."""
+        if len(self.boxes) == self._kept:
+            return
+        self.recall()
+        keys = sorted(self.boxes)
+        whole = [self.boxes[k] for k in keys if self.boxes[k] is not None]
+        at, count = [], 0
+        for k in keys:
+            at.append(-1 if self.boxes[k] is None else count)
+            count += self.boxes[k] is not None
+        boxes = np.stack(whole) if whole else np.zeros((0, self.variances, RADII, 3 * WIDTH))
+        arrays = {"index": np.array(keys), "at": np.array(at), "boxes": boxes}
+        cache.replace(self.file, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
+        self._kept = len(keys)
+
+
+def _nodes(n: int) -> np.ndarray:
+    return np.cos(np.pi * (np.arange(n) + 0.5) / n)
+
+
+def _matrix(n: int) -> np.ndarray:
+    """From values at the nodes to Chebyshev coefficients."""
+    k = np.arange(n)
+    matrix = 2 / n * np.cos(np.pi * k[:, None] * (k + 0.5) / n)
+    matrix[0] /= 2
+    return matrix
+
+
+def _source(f: sp.Expr, slope: sp.Expr) -> str:
+    """Source of `fill`: ⟨(k f_a - f_b/k)²⟩ and ⟨f′f′⟩ at arrays of variances, 1 - c² and k."""
+    functions = planes.text(planes.plan_of(f, f), "average", slope=slope)
+    body = """@njit(cache=True, error_model='numpy', nogil=True)
+def fill(A, B, sine2, k, apart, slope):
+    for i in range(2 * A.size):
+        j = i // 2
+        value = average_quadrature(A[j], math.sqrt(A[j] * B[j]), B[j], sine2[j], k[j] if i % 2 == 0 else 0.0)
+        if i % 2 == 0:
+            apart[j] = value
+        else:
+            slope[j] = value
+"""
+    head = HEADER.format(version="", summary=f"two inputs near full correlation, f = {f}")
+    return head + printing.helpers_for(functions) + printing.decorated(functions, COMPILED) + body
+
+
+@lru_cache(maxsize=64)
+def nearby(f: sp.Expr, slope: sp.Expr | None) -> Nearby | None:
+    """The boxes of a function with kinks; None where its series serve, or where it jumps, branches or oscillates."""
+    p = pieces(f, Z[0])
+    if slope is None or not p.breaks or p.jumps() or branches.branches(f) or branches.branches(slope) or f.has(sp.sin, sp.cos):
+        return None
+    return Nearby(f, slope)
+
+
+#: what a loop reads in their place where a function has none
+NO_TABLES = (
+    *(np.zeros((1, 1), dtype=np.int64), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1)),
+    *(np.zeros((1, SLOTS), dtype=np.int64), np.zeros((1, 1, 3 * WIDTH)), np.zeros((1, 1, 3 * WIDTH))),
+    *(np.zeros(SLOTS, dtype=np.int64), np.zeros(3 * WIDTH)),
+)
