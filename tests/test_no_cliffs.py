@@ -12,8 +12,6 @@ from meanfield.functions.activations import activation
 from meanfield.functions.piecewise import pieces
 from meanfield.kernels import near_sums, nearby
 
-PAIR = np.array([[1.3, -0.4, 0.2, 0.9], [0.9, 0.5, 0.1, 1.2]])
-EQUAL = np.array([[1.0, 0.0], [0.6, 0.8]])
 W, B = sp.Rational(7, 10), sp.Rational(3, 10)
 
 
@@ -107,22 +105,9 @@ def oracle(name, X, depth):
     return out
 
 
-def assert_kernels(name, X, layers, reference):
-    for depth in layers:
-        A, C, gap, AB, theta = reference[depth - 1]
-        found = derive(name).kernel(X, sigma_w=W, sigma_b=B, depth=depth, quantities=("K", "Theta", "distance"))
-        for value, true, least in (
-            (found.K[0, 1], AB, 1e-13),
-            (found.Theta[0, 1], theta, 1e-12),
-            (found.distance[0, 1], A + C - 2 * AB, 1e-11),
-        ):
-            assert abs(value / true - 1) < least, (depth, float(gap), float(value / true - 1))
-        if depth > 1:
-            assert abs(found.K[0, 1] / AB - 1) < found.error["K"]
-            assert abs(found.distance[0, 1] / (A + C - 2 * AB) - 1) < found.error["distance"]
-
-
-@pytest.fixture(scope="module")
-def references():
-    with mp.workdps(38):
-        return {(n, k): oracle(n, X, 6) for n in KNOWN for k, X in (("unequal", PAIR), ("equal", EQUAL))}
+def pair(exponent, equal):
+    """Two inputs with 1 - c of about 10^exponent, of one norm or of two."""
+    e = 10.0 ** (exponent / 2)
+    if equal:
+        return np.array([[1.0, e], [1.0, -e]])
+    return np.array([[1.3, -0.4, 0.2, 0.9], [1.3 + 2.1 * e, -0.4 + 1.4 * e, 0.2, 0.9 - 0.7 * e]])

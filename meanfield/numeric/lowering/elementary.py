@@ -21,7 +21,8 @@ LEAST_NORMAL = 2.0**-1022
 WIDTH = 64  # of a row of a loop's workspace: points that are followed together
 
 
-def _polynomial(coefficients: tuple[float, ...], v: str) -> str:
+def polynomial(coefficients: tuple[float, ...], v: str) -> str:
+    """Source of a polynomial in v by Horner's rule, in brackets where it has several terms."""
     text = repr(coefficients[-1])
     for c in coefficients[-2::-1]:
         text = f"{c!r} + {v} * ({text})"
@@ -48,8 +49,8 @@ ELEMENTARY = {
     t = over / under if under > 0.0 else 0.0
     u = t * t
     v = u * u
-    even = {_polynomial(ATAN[0::2], "v")}
-    odd = {_polynomial(ATAN[1::2], "v")}
+    even = {polynomial(ATAN[0::2], "v")}
+    odd = {polynomial(ATAN[1::2], "v")}
     return t * (even + u * odd) + (1.5707963267948966 if steep else 0.7853981633974483 if middle else 0.0)
 """,
     "_atan2": """def _atan2(y, x):

@@ -15,6 +15,7 @@ from meanfield.numeric.lowering import common, distances, formulas, groups, larg
 from meanfield.numeric.lowering.functions import Functions
 from meanfield.numeric.lowering.printing import code
 from meanfield.numeric.quadrature.sphere import sphere_value
+from meanfield.numeric.quadrature.tables import Table
 from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.averages.sphere import SphereAverage
 from meanfield.symbolic.recursion import Recursion
@@ -32,7 +33,7 @@ class Averages:
     text: str
     notes: list[str]
     arrays: dict[str, np.ndarray]
-    held: dict[str, int]
+    held: dict[str, Table]
 
 
 def averages(recursion: Recursion) -> Averages:

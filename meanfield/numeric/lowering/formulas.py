@@ -63,7 +63,7 @@ def _of_one(functions: Functions, shape: sp.Expr, written: Sequence[sp.Expr]) ->
         table = s.table.coefficients if s.table else np.zeros((1, 10))
         functions.add(name, s.text, f"{name}(K) = {shape}: {s.note}", s.error, 0.0, s.limit, table)
         if s.table is not None and s.only_table:
-            functions.held[name] = s.table.first
+            functions.held[name] = s.table
 
 
 def untabled(functions: Functions, plain: Average, variables: Sequence[sp.Expr]) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.base.results import MeanFieldError
+from meanfield.numeric.quadrature.tables import Table
 
 DIRECT_WEIGHT = 300.0  # what a call of an average by quadrature costs, in layers of tables
 PAIR_WEIGHT = 1e6  # the same of averages over several inputs
@@ -45,7 +46,7 @@ class Functions:
         self.notes: list[str] = []
         self.errors: list[float] = []
         self.arrays: dict[str, np.ndarray] = {}
-        self.held: dict[str, int] = {}  # functions that are a table and nothing else: its first octave
+        self.held: dict[str, Table] = {}  # functions that are a table and nothing else
         self.costs: dict[str, float] = {}
         self._tabled: dict[str, list[str]] = {}
         self._of_sine2: set[str] = set()

@@ -17,6 +17,7 @@ from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import printing
+from meanfield.numeric.quadrature.tables import Table
 from meanfield.symbolic.averages.base import Node, nodes_in
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.recursion import Recursion, StateVar
@@ -156,7 +157,7 @@ class Loop:
     constants: list[tuple[str, str]]  # averages that no state moves
     closer: list[tuple[str, str]]
     layer: str  # the name of the number of the layer that is made, if a step holds it
-    held: dict[str, int]  # functions that are a table and nothing else: its first octave
+    held: dict[str, Table]  # functions that are a table and nothing else
     functions: str  # source of the functions called
     jumps: bool = False  # whether some distance falls as a power of itself: then none is so small that it counts as 0
 
@@ -167,7 +168,7 @@ class Loop:
 
 
 def loop(
-    recursion: Recursion, calls: dict[Node, str], functions: str, held: dict[str, int]
+    recursion: Recursion, calls: dict[Node, str], functions: str, held: dict[str, Table]
 ) -> Loop:
     """The loop of a recursion. `calls` maps each average node to the source of its evaluation, `functions` holds the
     functions called, `held` says which of them are tables."""

@@ -20,6 +20,7 @@ from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import K
 from meanfield.functions import balls
 from meanfield.numeric.lowering import printing
+from meanfield.numeric.lowering.stages import branch_free
 from meanfield.numeric.quadrature import evaluation
 from meanfield.numeric.quadrature import tables as quadrature
 from meanfield.symbolic.averages.expansion import at_zero
@@ -90,9 +91,26 @@ def scalar(expr: sp.Expr, name: str = "f") -> Scalar:
             if _reaches_infinity(found[0]):
                 body, (ranges, chosen, error) = _body_that_overflows, found
         if _reaches_infinity(ranges) and ranges[0][0] == 0.0 and len(ranges) == 1:
-            return Scalar(name, f"def {name}(K, T):\n{guard}{body(chosen)}", None, error, "closed form for every K")
-        return _mixed(expr, guard, body(chosen, " " * 8), ranges, error if ranges else 0.0, name)
-    table, error = _checked_table(expr)
+            one = Scalar(name, f"def {name}(K, T):\n{guard}{body(chosen)}", None, error, "closed form for every K")
+        else:
+            one = _mixed(expr, guard, body(chosen, " " * 8), ranges, error if ranges else 0.0, name)
+        return _cheaper(expr, one)
+    return _tabled(name, *_checked_table(expr))
+
+
+def _cheaper(expr: sp.Expr, one: Scalar) -> Scalar:
+    """A table in the place of a closed form that is no vector code (exponentials, a branch into a table), where a table
+    is as exact: of that the loops over a grid make vector code (`stages`), at a third of the price of one `exp`."""
+    if one.name in branch_free(one.text) or not expr.has(Average):
+        return one
+    try:
+        other = _tabled(one.name, *_checked_table(expr))
+    except MeanFieldError:  # too steep, or beyond what is followed
+        return one
+    return other if other.only_table and other.limit >= one.limit and other.error <= max(one.error, TOLERANCE) else one
+
+
+def _tabled(name: str, table: quadrature.Table, error: float) -> Scalar:
     return Scalar(
         name,
         f"def {name}(K, T):\n    return {_table_call(table)}\n",

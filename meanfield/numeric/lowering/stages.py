@@ -11,13 +11,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from meanfield.numeric.lowering.elementary import BRANCH_FREE, WIDTH
+from meanfield.numeric.lowering.elementary import BRANCH_FREE, LEAST_NORMAL, WIDTH
 from meanfield.numeric.lowering.loops import Layer, Loop, Variable
 
 _CALL = re.compile(r"([\w.]+)\(")
 _PLACE = re.compile(r"\bT\[(\d+)\]")
 _ROW = re.compile(r"(?<!\w)_(\w+)\[(?:(\w+), )?(\w+)\]")
 _TABLE = re.compile(r"(\w+)\((.*), T\[(\d+)\]\)")
+LONG = 400  # octaves of a cell beyond the ends of tables: t² is a double there
+GREATEST = 1e306  # a variance that is not yet infinite
 Node = tuple[str, str, str]  # an average that is a table: its name, function, number of the table
 
 
@@ -157,13 +159,18 @@ class Stages:
         return self.cells[key]
 
     def search(self, cell: str, argument: str, nodes: list[Node]) -> str:
-        """Coefficients for the points that have left their cell; where a table has none, its value alone."""
+        """Coefficients for the points that have left their cell.
+
+        Beyond the ends of its tables a cell is as long as a double lets it be, where all of them go on as powers that
+        are polynomials (`tail`): a K that grows for ever stays in it. Elsewhere it is the value alone.
+        """
         loads = "".join(f"{t}\n" for t in self.loads([f"v = {argument}"])) + f"v = {argument}\n"
         # a table's cells are numbered by the exponent and three more bits, from its first octave on
-        rows = {name: f"bits - {(self.loop.held[f] + 1023) * 8}" for name, f, _ in nodes}
+        rows = {name: f"bits - {(self.loop.held[f].first + 1023) * 8}" for name, f, _ in nodes}
         inside = " and ".join(sorted({f"0 <= {rows[name]} < T_{t}.shape[0]" for name, _, t in nodes}))
         take = "".join(f"_{name}_held[k, i] = T_{t}[{rows[name]}, k]\n" for name, _, t in nodes)
         values = "".join(f"_{name}_held[0, i] = {f}(v, T_{t})\n" for name, f, t in nodes)
+        beyond = "".join(self.tail(cell, nodes, rows, side) for side in (-1, 1))
         return f"""moved = False
 for i in range(n):
 {indent(loads, 4)}
@@ -178,9 +185,29 @@ if moved:
             if v > 0.0 and {inside}:
                 for k in range(10):
 {indent(take, 20)}
+{indent(beyond, 12)}
             else:
                 _{cell}[1, i], _{cell}[2, i], _{cell}[3, i] = -math.inf, v, 0.0
 {indent(values, 16)}
+"""
+
+    def tail(self, cell: str, nodes: list[Node], rows: dict[str, str], side: int) -> str:
+        """A branch for points below (side -1) or above (1) all tables of a cell: t = v/a with a the power of 2 below v,
+        from 2^-400 or to 2^400, and the value at a times t^p."""
+        powers = [self.loop.held[f].tail(side) for _, f, _ in nodes]
+        if None in powers:
+            return ""
+        out = {name: f"{rows[name]} < 0" if side < 0 else f"{rows[name]} >= T_{t}.shape[0]" for name, _, t in nodes}
+        ends = f"a * {2.0**-LONG!r}, 2.0 * a" if side < 0 else f"a, a * {2.0**LONG!r}"
+        take = "".join(
+            f"for k in range(10):\n    _{name}_held[k, i] = 0.0\n_{name}_held[{p}, i] = {f}(a, T_{t})\n"
+            for (name, f, t), p in zip(nodes, powers)
+        )
+        return f"""elif {LEAST_NORMAL!r} <= v < {GREATEST!r} and {" and ".join(out.values())}:
+    a = _float((bits >> 3) << 52)
+    _{cell}[0, i], _{cell}[1, i] = {ends}
+    _{cell}[2, i], _{cell}[3, i] = 0.0, 1.0 / a
+{indent(take, 4)}
 """
 
     def declared(self) -> str:

@@ -389,6 +389,11 @@ class Table:
                 worst = max(worst, CELLS_PER_OCTAVE * abs(math.log(abs(ends[1] / ends[0]))))
         return 3 * 2.0**-52 * worst
 
+    def tail(self, side: int) -> int | None:
+        """The power of K beyond the lower (-1) or upper (1) end where it is one of a polynomial, else None."""
+        power = self.low if side < 0 else self.high
+        return int(power) if 0 <= power <= DEGREE and power == int(power) else None
+
     def split_places(self) -> list[float]:
         """K inside the cells that are cut, off the nodes of their parts."""
         cut = np.flatnonzero(np.isnan(self.coefficients[: self.cells, 0])).tolist()
