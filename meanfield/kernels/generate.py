@@ -12,6 +12,7 @@ import sympy as sp
 from meanfield.base.symbols import distance
 from meanfield.kernels.loops import LADDER
 from meanfield.kernels.near_sums import LEFT, WANTING
+from meanfield.kernels.nearby import nearby
 from meanfield.kernels.plans import Pairing, Plan, side
 from meanfield.numeric.lowering import printing
 from meanfield.numeric.lowering.printing import code
@@ -222,14 +223,15 @@ def few_source(plan: Plan) -> tuple[str, int]:
     """
     names = _Names(plan)
     used = sorted({p.group for step in plan.pairings for p in step.values()})
-    tables = "".join(f", EA{i}, TA{i}, shape{i}, kinked{i}, near{i}" for i in used)
+    kinked = [g for g in used if _kinked(plan, g)]
+    tables = "".join(f", EA{i}, TA{i}, shape{i}" + (f", near{i}" if i in kinked else "") for i in used)
     state = [v.name for v in plan.state]
     row, column = _layer_head(plan, names, "a", "b")
     column = [line.replace("NB[", "NA[") for line in column]
     branches = [_few_layer(plan, i, names, used) for i in range(len(plan.steps))]
     body = branches[0] if len(branches) == 1 else _by_layer(branches)
     make = "".join(f"    out{g} = w[{6 * k} : {6 * k + 6}]\n" for k, g in enumerate(used))
-    make += "".join(f"    {', '.join(_near(g))} = near{g}\n" for g in used)  # once: each costs a count of references
+    make += "".join(f"    {', '.join(_near(g))} = near{g}\n" for g in kinked)  # once: each costs a count of references
     make += f"    room = w[{6 * len(used)} : {6 * len(used) + LADDER[-1]}]\n"
     closer = ""
     swap = {v.symbol: sp.Symbol(f"{v.name}_new", real=True) for v in plan.state}
@@ -240,6 +242,7 @@ def few_source(plan: Plan) -> tuple[str, int]:
         value, lower, upper = (code(x.xreplace(ahead)) for x in (e, *where.args))
         closer += f"                    if {lower} < {upper}:\n                        {swap[symbol]} = {value}\n"
     load = "".join(f"                    {s} = H_{s}[p]\n" for s in state)
+    positive = " " * 20 + "distance = distance_new if distance_new > 0.0 else 0.0\n"
     store = "".join(f"                    H_{s}[p] = {s if s == 'distance' else s + '_new'}\n" for s in state)
     text = f"""{NJIT}
 def few(left, right, {", ".join(f"H_{s}" for s in state)}, NA, sigma, depth, ladder, flags, asked{tables}, w):
@@ -255,8 +258,7 @@ def few(left, right, {", ".join(f"H_{s}" for s in state)}, NA, sigma, depth, lad
                 if flags[p] != 0:
                     continue
                 b = right[p]
-{_indent(["for _ in range(1):"], 16)}{load}{_indent(column, 20)}{_indent(body, 20)}{closer}                    distance = distance_new if distance_new > 0.0 else 0.0
-{store}
+{_indent(["for _ in range(1):"], 16)}{load}{_indent(column, 20)}{_indent(body, 20)}{closer}{positive}{store}
         start = end
 """
     return text, 6 * len(used) + LADDER[-1]
@@ -266,9 +268,42 @@ def _norms(plan: Plan) -> list[sp.Symbol]:
     return [v.symbol for v in plan.recursion.state if v.name in ("K_aa", "K_bb")]
 
 
+def _kinked(plan: Plan, group: int) -> bool:
+    """Whether a group is read off tables near full correlation."""
+    one = plan.expansions[plan.groups[group][0]]
+    return nearby(one.f, one.slope) is not None
+
+
 def _near(group: int) -> list[str]:
     """The names of the tables near full correlation of a group (`Nearby.tables`)."""
     return [f"{n}{group}" for n in ("cell", "place", "root", "first", "where", "boxes", "polynomials", "stamp", "sum")]
+
+
+def _sums(g: int, number: int, kinked: bool) -> list[str]:
+    """The statements that fill `out` of a group: by tables near full correlation and by differences of averages where
+    there are such, else by the series, or the pair is left to the recursion of two inputs."""
+    series = [
+        "last = ladder.size - 1",
+        "top = ladder[last]",
+        f"tails_a, tails_b = TA{g}[l, :, last, a], TA{g}[l, :, last, b]",
+        f"kept = close(EA{g}[l, a], EA{g}[l, b], root_a, root_b, between{g}, gap{g}, shape{g}[0], shape{g}[1], tails_a,"
+        f" tails_b, top, room, out{g})",
+        f"if not kept or tails_a[1] * tails_b[1] * abs(1.0 - gap{g}) ** top > 1e-13:",
+        "    flags[p] = 2",
+        "    break",
+    ]
+    if not kinked:
+        return series
+    return [
+        f"found = near({', '.join(_near(g))}, fresh, l, a, b, root_a, root_b, between{g}, gap{g}, out{g})",
+        f"if found == {WANTING}:",
+        "    flags[p] = 3",
+        f"    asked[p, 0], asked[p, 1] = {number}, int(out{g}[0])",
+        "    break",
+        f"if found == {LEFT} and not far(EA{g}[l, a], EA{g}[l, b], root{g}[l, a], root{g}[l, b], ladder,"
+        f" TA{g}[l, :, :, a], TA{g}[l, :, :, b], between{g}, gap{g}, shape{g}[0], shape{g}[1], out{g}):",
+        *("    " + line for line in series),
+    ]
 
 
 def _few_layer(plan: Plan, index: int, names: _Names, used: list[int]) -> list[str]:
@@ -296,26 +331,8 @@ def _few_layer(plan: Plan, index: int, names: _Names, used: list[int]) -> list[s
                 "size = root_a * root_b",
                 f"gap{g} = min(2.0, max(0.0, {gap}))",
                 f"between{g} = {between}",
-                f"kept = {LEFT}",
-                f"if kinked{g}:",
-                f"    kept = near({', '.join(_near(g))}, fresh, l, a, b, root_a, root_b, between{g}, gap{g}, out{g})",
-                f"    if kept == {WANTING}:",
-                "        flags[p] = 3",
-                f"        asked[p, 0], asked[p, 1] = {used.index(g)}, int(out{g}[0])",
-                "        break",
-                f"    if kept == {LEFT}:",
-                f"        kept = far(EA{g}[l, a], EA{g}[l, b], root{g}[l, a], root{g}[l, b], ladder, TA{g}[l, :, :, a],"
-                f" TA{g}[l, :, :, b], between{g}, gap{g}, shape{g}[0], shape{g}[1], out{g})",
-                f"if kept == {LEFT}:",
-                "    last = ladder.size - 1",
-                "    top = ladder[last]",
-                f"    tails_a, tails_b = TA{g}[l, :, last, a], TA{g}[l, :, last, b]",
-                f"    kept = close(EA{g}[l, a], EA{g}[l, b], root_a, root_b, between{g}, gap{g}, shape{g}[0], shape{g}[1], tails_a,"
-                f" tails_b, top, room, out{g})",
-                f"    if not kept or tails_a[1] * tails_b[1] * abs(1.0 - gap{g}) ** top > 1e-13:",
-                "        flags[p] = 2",
-                "        break",
             ]
+            writer.lines += _sums(g, used.index(g), _kinked(plan, g))
         match pairing.kind:
             case "product":
                 return f"{pairing.factor!r} * out{g}[0]"

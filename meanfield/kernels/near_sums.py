@@ -148,8 +148,8 @@ def _interleaved(a, b, orders, u):
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def far(own, other, one, two, ladder, tails_a, tails_b, between, gap, first, step, out):
-    """The same of inputs that are well apart, by differences of averages ⟨f²⟩ (the squares of one and two) and ⟨f_a f_b⟩; whether
-    the series reaches them."""
+    """The same of inputs that are well apart, by differences of averages ⟨f²⟩ (the squares of one and two) and
+    ⟨f_a f_b⟩; whether the series reaches them."""
     c = 1.0 - gap
     if not (gap >= APART and gap <= 2.0 - APART):
         return False

@@ -48,6 +48,7 @@ class Nearby:
         self.squares: dict[int, np.ndarray] = {}
         self.scale_free = scale_free(f)  # then all cells are one
         self.variances = 1 if self.scale_free else VARIANCES
+        self._rate = math.sqrt(rate_of(f))
         self._kept = 0
         self.recall()
 
@@ -96,11 +97,10 @@ class Nearby:
                 tick()
                 self.boxes[index, slot] = self._box(index, slot)
 
-    @lru_cache(maxsize=None)  # noqa: B019  (instances live as long as the process)
     def _first(self, index: int) -> float:
         """The r up to which a function is as smooth as its own scale lets it be, of the first ring of a cell."""
         sd = 2.0 ** ((index + 1) / CELLS / 2)
-        return WIDEST / 2.0 ** max(0, math.ceil(math.log2(max(1.0, sd * math.sqrt(rate_of(self.f)))) - 1e-9))
+        return WIDEST / 2.0 ** max(0, math.ceil(math.log2(max(1.0, sd * self._rate)) - 1e-9))
 
     def _squares(self, index: int) -> np.ndarray:
         """Chebyshev coefficients of ⟨f²⟩ over one cell."""
@@ -236,14 +236,6 @@ def fill(A, B, sine2, k, apart, slope):
 def nearby(f: sp.Expr, slope: sp.Expr | None) -> Nearby | None:
     """The boxes of a function with kinks; None where its series serve, or where it jumps, branches or oscillates."""
     p = pieces(f, Z[0])
-    if slope is None or not p.breaks or p.jumps() or branches.branches(f) or branches.branches(slope) or f.has(sp.sin, sp.cos):
+    if slope is None or not p.breaks or p.jumps() or f.has(sp.sin, sp.cos):
         return None
-    return Nearby(f, slope)
-
-
-#: what a loop reads in their place where a function has none
-NO_TABLES = (
-    *(np.zeros((1, 1), dtype=np.int64), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1)),
-    *(np.zeros((1, SLOTS), dtype=np.int64), np.zeros((1, 1, 3 * WIDTH)), np.zeros((1, 1, 3 * WIDTH))),
-    *(np.zeros(SLOTS, dtype=np.int64), np.zeros(3 * WIDTH)),
-)
+    return None if branches.branches(f) or branches.branches(slope) else Nearby(f, slope)

@@ -20,7 +20,6 @@ from meanfield.functions.activations import activation
 from meanfield.kernels import rows
 from meanfield.kernels.compiled import Planned, block_loop, few_loop
 from meanfield.kernels.loops import RUNGS, Series
-from meanfield.kernels.nearby import NO_TABLES
 from meanfield.kernels.plans import NotCovered
 from meanfield.kernels.sides import JUMPS, Side, refuse_divergence, sample
 from meanfield.networks.folds import activations_of
@@ -385,6 +384,5 @@ def _near_tables(loop: Planned, expansion: int, one: Series, brought: np.ndarray
     """What the loop over single pairs reads of an expansion."""
     V = loop.variance(loop.variances[expansion], brought)
     found = loop.nearby(expansion)
-    tables = NO_TABLES if found is None else found.tables(V)
     a = np.ascontiguousarray(one.a.transpose(0, 2, 1))
-    return a, one.tails, (one.first, one.step), found is not None, tables
+    return a, one.tails, (one.first, one.step), *([] if found is None else [found.tables(V)])

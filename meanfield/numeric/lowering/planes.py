@@ -230,7 +230,8 @@ def text(plan: Plan, name: str, widen: float = 1.5, slope: sp.Expr | None = None
     value, more = f"{one} * {other}", ""
     if slope is not None:
         functions += function_text(slope, f"{name}_d")
-        value = f"((weight * {one} - {other} / weight) ** 2 if weight > 0.0 else {value.replace(f'{name}_f', f'{name}_d')})"
+        product = value.replace(f"{name}_f", f"{name}_d")
+        value = f"((weight * {one} - {other} / weight) ** 2 if weight > 0.0 else {product})"
         more = ", weight"
     return arrays(name, kinks, flags) + functions + filled(
         name=name,
