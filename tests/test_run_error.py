@@ -387,6 +387,8 @@ def assert_twelve_digits() -> None:
 
 def test_a_closed_form_is_dropped_where_it_loses_digits(monkeypatch):
     assert_twelve_digits()
+    monkeypatch.setattr(scalar, "_cheaper", lambda expr, closed: closed)  # a table would hide what the form loses
+    assert_twelve_digits()
     monkeypatch.setattr(scalar, "TOLERANCE", 1e-9)
     with pytest.raises(AssertionError, match="off by"):
         assert_twelve_digits()

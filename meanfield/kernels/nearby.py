@@ -112,7 +112,7 @@ class Nearby:
     def _box(self, index: int, slot: int) -> np.ndarray | None:
         x = np.meshgrid(_nodes(self.variances), _nodes(RADII), _nodes(TURNS), indexing="ij")
         if slot % len(WEDGES) == 0:
-            x = [a[:, :, :1] for a in x]
+            x = tuple(a[:, :, :1] for a in x)
         try:
             values = self._values(index, slot, *x)
             checks = self._values(index, slot, *np.array(CHECKED).T)
@@ -192,7 +192,7 @@ class Nearby:
             return
         self.recall()
         keys = sorted(self.boxes)
-        whole = [self.boxes[k] for k in keys if self.boxes[k] is not None]
+        whole = [box for k in keys if (box := self.boxes[k]) is not None]
         at, count = [], 0
         for k in keys:
             at.append(-1 if self.boxes[k] is None else count)

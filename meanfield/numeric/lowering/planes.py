@@ -52,8 +52,9 @@ def plan(node: Average) -> Plan:
     return plan_of(*separate(node))
 
 
-def plan_of(*pair: sp.Expr) -> Plan:
+def plan_of(f: sp.Expr, g: sp.Expr) -> Plan:
     """The plan of f and g, both in Z[0]."""
+    pair = f, g
     kinks = tuple(
         tuple(sorted({float(b) for b in pieces(h, Z[0]).breaks} | set(_signed_centres(h)))) or (0.0,) for h in pair
     )
@@ -64,7 +65,8 @@ def plan_of(*pair: sp.Expr) -> Plan:
     both = math.ceil(4.5 / max(0.15, 1 + sum(powers)))
     frequencies, limit = _frequencies(pair)
     return Plan(
-        *pair,
+        f,
+        g,
         (kinks[0], kinks[1]),
         (sites[0], sites[1]),
         ms[1],
