@@ -122,8 +122,10 @@ class Network:
         with KEEPING, suppress(OSError):
             for e in {e for pair in self.block.groups for e in pair}:
                 self.block.cells(e).keep()
-            few = self.__dict__.get("few")
-            for e in {e for pair in few.groups for e in pair} if few is not None else ():
+            few: Planned | None = self.__dict__.get("few")
+            if few is None:
+                return
+            for e in {e for pair in few.groups for e in pair}:
                 if (near := few.nearby(e)) is not None:
                     near.keep()
 
@@ -357,7 +359,7 @@ def _followed(network: Network, loop: Planned, KX, KY, distance, tilt, K_ab, out
     K, index = np.unique(np.concatenate([KX, KY]), return_inverse=True)
     brought = network.brought(loop, K)
     series = loop.series(brought)
-    flags, asked = np.full(KX.size, WANTED, dtype=np.uint8), np.zeros((KX.size, 2), dtype=np.int64)
+    flags = np.full(KX.size, WANTED, dtype=np.uint8)
     begin = {"distance": distance, "tilt": tilt, "K_ab": K_ab, "Theta_ab": network.trained(K_ab)}
     sigma = network.sigma(loop.parameters)
     pair = index[: KX.size], index[KX.size :]
@@ -369,13 +371,14 @@ def _followed(network: Network, loop: Planned, KX, KY, distance, tilt, K_ab, out
         tables = [t for g, (one, _) in enumerate(loop.groups) for t in _near_tables(loop, one, series[one], brought)]
         ends = pair[0][some], pair[1][some]
         loop.run(*ends, *values, brought, sigma, network.depth, RUNGS, own, wants, *tables)
-        flags[some], asked[some] = own, wants
+        flags[some] = own
         for n, v in zip(loop.state, values):
             if n in out:
                 out[n][some] = v
         for number, box in sorted({tuple(w) for w in wants[own == WANTED].tolist()}):
             one = loop.groups[number][0]
-            loop.nearby(one).asked(loop.variance(loop.variances[one], brought), box)
+            if (near := loop.nearby(one)) is not None:
+                near.asked(loop.variance(loop.variances[one], brought), box)
         some = some[own == WANTED] if (own == WANTED).any() else order[flags[order] == WANTED]
     return flags
 
