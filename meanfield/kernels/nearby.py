@@ -60,9 +60,11 @@ class Nearby:
         row = np.searchsorted(met, index)
         u = np.clip(2.0 * (place - index) - 1.0, -1.0, 1.0)
         squares = np.array([self._squares(i) for i in met])
-        q = np.zeros(V.shape)
-        for n in range(VARIANCES):  # Clenshaw would be as short; a polynomial of degree 8 on [-1, 1] does without
-            q += squares[row, n] * np.cos(n * np.arccos(u))
+        q = squares[row, 0] + squares[row, 1] * u
+        before, now = np.ones_like(u), u
+        for n in range(2, VARIANCES):  # by products alone: NumPy's cosine is not the same on every processor
+            before, now = now, 2 * u * now - before
+            q += squares[row, n] * now
         where = np.full((len(met), SLOTS), NOT_SERVED, dtype=np.int64)
         boxes = [np.zeros((self.variances, RADII, 3 * WIDTH))]
         if self.scale_free:
@@ -106,7 +108,7 @@ class Nearby:
         """Chebyshev coefficients of ⟨f²⟩ over one cell."""
         if index not in self.squares:
             V = np.maximum(2.0 ** ((index + (_nodes(VARIANCES) + 1) / 2) / CELLS), SMALLEST)
-            self.squares[index] = _matrix(VARIANCES) @ gaussian_average(squared(self.f), V)
+            self.squares[index] = _along(gaussian_average(squared(self.f), V), _matrix(VARIANCES), 0)
         return self.squares[index]
 
     def _box(self, index: int, slot: int) -> np.ndarray | None:
@@ -121,12 +123,13 @@ class Nearby:
         if not (np.isfinite(values).all() and np.isfinite(checks).all()):
             return None
         turns = x[0].shape[2]
-        parts = (_matrix(self.variances), _matrix(RADII), _matrix(turns))
-        found = np.einsum("qijk,li,mj,nk->qlmn", values, *parts)
+        found = values
+        for axis, n in enumerate((self.variances, RADII, turns), 1):
+            found = _along(found, _matrix(n), axis)
         scale = np.abs(values).reshape(3, -1).max(axis=1)
         for i, at in enumerate(CHECKED):
             a, b, c = (np.cos(np.arange(n) * math.acos(t)) for n, t in zip(found.shape[1:], at))
-            read = np.einsum("qijk,i,j,k->q", found, a, b, c[:turns])
+            read = (found * a[:, None, None] * b[:, None] * c[:turns]).sum(axis=(1, 2, 3))
             if (np.abs(read - checks[:, i]) > USABLE * scale).any():
                 return None
         box = np.zeros((self.variances, RADII, 3 * WIDTH))
@@ -204,15 +207,23 @@ class Nearby:
 
 
 def _nodes(n: int) -> np.ndarray:
-    return np.cos(np.pi * (np.arange(n) + 0.5) / n)
+    return np.array([math.cos(math.pi * (k + 0.5) / n) for k in range(n)])
 
 
+@lru_cache(maxsize=16)
 def _matrix(n: int) -> np.ndarray:
     """From values at the nodes to Chebyshev coefficients."""
-    k = np.arange(n)
-    matrix = 2 / n * np.cos(np.pi * k[:, None] * (k + 0.5) / n)
-    matrix[0] /= 2
-    return matrix
+    rows = [[(2 if i else 1) / n * math.cos(math.pi * i * (k + 0.5) / n) for k in range(n)] for i in range(n)]
+    return np.array(rows)
+
+
+def _along(values: np.ndarray, matrix: np.ndarray, axis: int) -> np.ndarray:
+    """matrix @ values along one axis, element by element: a BLAS has not the same bits on every processor."""
+    moved = np.moveaxis(values, axis, -1)
+    total = moved[..., :1] * matrix[:, 0]
+    for k in range(1, matrix.shape[1]):
+        total = total + moved[..., k : k + 1] * matrix[:, k]
+    return np.moveaxis(total, -1, axis)
 
 
 def _source(f: sp.Expr, slope: sp.Expr) -> str:

@@ -30,7 +30,8 @@ def log_determinant(
     n = len(near.Q)
     v = np.random.default_rng(seed).choice([-1.0, 1.0], size=(n, probes)) / np.sqrt(n)
     before, off = np.zeros_like(v), np.zeros(probes)
-    alphas, betas = [], []
+    alphas: list[np.ndarray] = []
+    betas: list[np.ndarray] = []
     value, changes = np.full(probes, np.nan), np.inf
     spread = np.inf
     for step in range(min(STEPS, n)):

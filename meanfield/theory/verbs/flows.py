@@ -120,7 +120,9 @@ def flow(theory: Maps, *, points: int, quantities: Any, settings: dict[str, Any]
     """`Theory.flow`."""
     if "depth" in settings:
         raise MeanFieldError("A flow is of infinitely many blocks, and has no depth; leave it out, or ask propagate.")
-    points, held, rates = whole(points, "points", 1, MOST), [], None
+    points = whole(points, "points", 1, MOST)
+    held: list[dict[str, np.ndarray]] = []
+    rates: Formulas | None = None
     coarsest = math.ceil(SHALLOWEST / points)  # blocks between two places
     values: dict[str, np.ndarray] = {}
     errors: dict[str, np.ndarray] = {}
