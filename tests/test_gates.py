@@ -36,8 +36,7 @@ OWN = Gate("silu", Dense(sigma_w="13/10", sigma_b="1/5"), Dense(sigma_w="3/5", s
 def interpreted(request, monkeypatch):
     """The same text and the same bits without seconds of compiling, where a test is to be fast."""
     if request.node.get_closest_marker("slow") is None:
-        monkeypatch.setattr(modules, "CALL", np.inf)
-        monkeypatch.setattr(modules, "TOTAL", np.inf)
+        monkeypatch.setattr(modules, "PATIENCE", np.inf)
 
 
 def gated(phi, *gates):

@@ -266,8 +266,7 @@ def test_refusals_cut_formulas():
 )
 def test_runs_and_kernels_refuse_an_input_that_is_zero_where_φ_jumps(start, monkeypatch):
     """`propagate` answered the limit K → 0, where `kernel` refused: sign(0) is 0, and no average is."""
-    monkeypatch.setattr(modules, "CALL", np.inf)
-    monkeypatch.setattr(modules, "TOTAL", np.inf)
+    monkeypatch.setattr(modules, "PATIENCE", np.inf)
     theory, at = mf.derive("sign"), {"sigma_w": 1.3, "sigma_b": 0.2, "depth": 3}
 
     def refused():

@@ -126,7 +126,7 @@ def test_numbers_beyond_doubles():
 @pytest.mark.slow
 @pytest.mark.parametrize("case", THEORIES)
 def test_threads_and_shares_change_no_bit(case, monkeypatch):
-    monkeypatch.setattr(modules, "CALL", -1.0)
+    monkeypatch.setattr(modules, "PATIENCE", -1.0)
     lower.cache_clear()
     alone = _run(case)
     monkeypatch.setattr(modules, "SPLIT", 0.0)

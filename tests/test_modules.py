@@ -39,12 +39,11 @@ def test_interpreted_and_compiled_are_the_same_bits(case, monkeypatch):
     for points, every_layer in FORMS:
         with monkeypatch.context() as patch:
             patch.setattr(modules.cache, "load", None)  # nothing may be compiled
-            patch.setattr(modules, "CALL", 1e5)
-            patch.setattr(modules, "TOTAL", 1e5)
+            patch.setattr(modules, "PATIENCE", np.inf)
             plain = _outputs(theory, quantities, values, points, every_layer)
         with monkeypatch.context() as patch:
             patch.setattr(modules.Module, "_plain", None)  # nothing may be interpreted
-            patch.setattr(modules, "CALL", -1.0)
+            patch.setattr(modules, "PATIENCE", -1.0)
             compiled = _outputs(theory, quantities, values, points, every_layer)
         assert_same_bits(plain, compiled)
         moved = {n: np.nextafter(a, np.inf) if a.dtype == float else a for n, a in plain.items()}
@@ -61,30 +60,60 @@ def test_phase_diagrams_too(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(modules.cache, "load", None)
         plain = outputs()
-    monkeypatch.setattr(modules, "CALL", -1.0)
+    monkeypatch.setattr(modules, "PATIENCE", -1.0)
     assert_same_bits(plain, outputs())
 
 
 def test_what_the_interpreter_cannot_answer_is_compiled():
-    """σ_w = 0 makes log J = -∞, a ValueError of `math.log`."""
+    """σ_w = 0 makes log J = -∞."""
     lowering.lower.cache_clear()
     run = mf.derive("elu").propagate(sigma_w=0.0, sigma_b=0.2, depth=4)
     assert run.log_J[0] == 0 and np.isneginf(run.log_J[1:]).all() and run.J[-1] == 0
 
 
-def test_repeated_calls_are_compiled(monkeypatch):
-    """The interpreter's share is bounded: in one call, and in all calls together."""
-    asked = []
-    monkeypatch.setattr(modules.cache, "load", lambda name: asked.append(name) or _Silent())
-    module = modules.Module("m", "def f(n):\n    pass\n", (), 1.0)
-    for _ in range(modules.TOTAL // 1000):
-        module.call("f", 1000, 0)
-        assert not asked
-    module.call("f", 1000, 0)
-    assert asked == ["m"]
-    large = modules.Module("l", "def f(n):\n    pass\n", (), 1.0)
-    large.call("f", modules.CALL + 1, 0)
-    assert asked == ["m", "l"]
+def _in_all(monkeypatch, price: float, each: float, calls: int) -> float:
+    """The seconds that `calls` calls take, each `each` interpreted and none compiled, by a clock of its own."""
+    clock, module = [0.0], modules.Module("m", "def f(n):\n    pass\n", (), 1.0)
+    module.price, module._plain = price, {"f": lambda n: clock.__setitem__(0, clock[0] + each)}
+    monkeypatch.setattr(modules.time, "thread_time", lambda: clock[0])
+    monkeypatch.setattr(modules.cache, "load", lambda name: clock.__setitem__(0, clock[0] + price) or _Silent())
+    for _ in range(calls):
+        module.call("f", each / modules.UNIT, 0)
+    return clock[0]
+
+
+def assert_never_twice_the_better(monkeypatch, price: float) -> None:
+    for each in (1e-3, 0.06, 0.7, 3.0):
+        for calls in (1, 3, 40, 2000):
+            better = min(each * calls, price)
+            spent = _in_all(monkeypatch, price, each, calls)
+            assert spent <= 2 * better * (1 + 1e-9), f"{calls} calls of {each} s took {spent} s, and {better} would do"
+
+
+def test_calls_never_cost_twice_the_better_form(monkeypatch):
+    """Interpreted calls stop when they have cost what compiling does, however long one call is."""
+    assert_never_twice_the_better(monkeypatch, 2.0)
+    for wrong in (30.0, -1.0):  # always interpreted, at once compiled
+        monkeypatch.setattr(modules, "PATIENCE", wrong)
+        with pytest.raises(AssertionError, match="would do"):
+            assert_never_twice_the_better(monkeypatch, 2.0)
+
+
+def test_the_price_is_that_of_what_is_missing(monkeypatch, tmp_path):
+    """Code that Numba has kept costs its loading; what was never compiled costs the more the longer it is."""
+    monkeypatch.setattr(modules.cache, "folder", lambda: tmp_path)
+    prices = [modules.Module(name, text, (), 1.0).price for name, text in (("m", "x" * 9000), ("n", "x" * 18000))]
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "m.layers-3.py311.nbi").touch()
+    kept, other = (modules.Module(name, "x" * 9000, (), 1.0).price for name in ("m", "n"))
+    assert kept < other == prices[0] < prices[1]
+
+
+def test_an_interpreted_logarithm_is_that_of_compiled_code():
+    """log 0 is -inf and that of a negative number nan, so that J = 0 need not be compiled."""
+    plain = modules.Module("m", "import math\n\n\ndef f(x):\n    return math.log(x)\n", (), 1.0)._plain
+    assert plain["f"](0.0) == -np.inf and np.isnan(plain["f"](-1.0)) and np.isnan(plain["f"](np.nan))
+    assert plain["f"](2.0) == np.log(2.0) and plain["f"](np.inf) == np.inf
 
 
 class _Silent:

@@ -189,7 +189,7 @@ def test_blocks_compose():
 
 def test_whole_numbers_too_long_for_a_compiled_integer(monkeypatch):
     """φ∘LN∘φ∘LN: the constants of its averages are rationals of forty digits."""
-    monkeypatch.setattr(modules, "CALL", 0)  # the interpreter knows integers of any size
+    monkeypatch.setattr(modules, "PATIENCE", -1.0)  # the interpreter knows integers of any size
     norm = LayerNorm(affine=False)
     theory = mf.derive(architecture=Sequential((norm, Nonlinearity("erf"), norm, Nonlinearity("erf"), Dense())))
     run = theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=4, correlation=1.0)

@@ -82,8 +82,7 @@ def test_two_inputs_of_small_K_go_the_way_of_the_limit(phi, limit, K):
 def test_the_limit_is_missed_where_formulas_are_taken_as_they_stand(monkeypatch, tmp_path):
     monkeypatch.setattr(planes, "small_arguments", lambda f: None)
     monkeypatch.setattr(cache, "folder", lambda: tmp_path)
-    monkeypatch.setattr(modules, "CALL", np.inf)
-    monkeypatch.setattr(modules, "TOTAL", np.inf)
+    monkeypatch.setattr(modules, "PATIENCE", np.inf)
     for kept in (assembly.lower, pairs.pair):
         kept.cache_clear()
     start = {"K_aa": 1e-60, "K_bb": 3e-60, "K_ab": 7e-61}

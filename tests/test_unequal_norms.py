@@ -27,8 +27,7 @@ GAPS = (1e-30, 1e-20, 1e-14, 1e-9, 1e-5, 1e-3, 0.05, 0.5, 1.0, 1.9)
 def interpreted(request, monkeypatch):
     """The same text and the same bits without seconds of compiling, where a test is to be fast."""
     if request.node.get_closest_marker("slow") is None:
-        monkeypatch.setattr(modules, "CALL", np.inf)
-        monkeypatch.setattr(modules, "TOTAL", np.inf)
+        monkeypatch.setattr(modules, "PATIENCE", np.inf)
 
 
 def assert_close(found, wanted, rel: float) -> None:

@@ -14,8 +14,7 @@ from meanfield.numeric.lowering import modules
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch):
     """Depth loops in the same bits without seconds of compiling."""
-    monkeypatch.setattr(modules, "CALL", np.inf)
-    monkeypatch.setattr(modules, "TOTAL", np.inf)
+    monkeypatch.setattr(modules, "PATIENCE", np.inf)
 
 
 def erf_layers(sigma_w: float, A, B, c, depth: int):

@@ -138,6 +138,11 @@ def write(name: str, text: str, arrays: dict[str, np.ndarray]) -> None:
         ) from error
 
 
+def is_compiled(name: str) -> bool:
+    """Whether Numba has kept compiled code of a stored module, where it keeps it unless it is told another place."""
+    return any((folder() / "__pycache__").glob(f"{name}.*.nbi"))
+
+
 def load(name: str) -> ModuleType:
     """Import a stored module (compiled code comes from Numba's own cache beside it), whole also for threads that ask
     while another one imports it."""

@@ -15,7 +15,7 @@ from meanfield.base.results import MeanFieldError
 from meanfield.numeric.quadrature.tables import Table
 
 DIRECT_WEIGHT = 300.0  # what a call of an average by quadrature costs, in layers of tables
-PAIR_WEIGHT = 1e6  # the same of averages over several inputs
+PAIR_WEIGHT = 2e4  # the same of averages over several inputs
 USABLE = 1e-6  # the largest measured error with which an average is compiled
 
 Made = Callable[["Functions", Any, Sequence[sp.Expr]], None]

@@ -1,9 +1,11 @@
-"""A generated module, run: as plain Python while little is asked of it, compiled from then on.
+"""A generated module, run: as plain Python until that has cost what the compiled form does, compiled from then on.
 
-Compiling takes a second or more, loading Numba and compiled code from its cache half a second; ten layers take some
-microseconds in any form. So the first small calls are interpreted. The
-text is the same, and so are the bits; where the interpreter raises what compiled code answers with inf or nan (a
-division by zero, an overflow), the compiled form answers.
+Compiling takes seconds, loading Numba and compiled code from its cache half a second; ten layers take some microseconds
+in any form. Nobody knows how often a module will still be called. So calls are interpreted until the time spent on
+them, and what the present one is going to take, come to the price of the compiled form: then all calls together never
+cost more than twice the cheaper of the two (the rule for renting or buying skis). The text is the same, and so are the
+bits; where the interpreter raises what compiled code answers with inf or nan (a division by zero, an overflow), the
+compiled form answers.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ import os
 import re
 import struct
 import sys
+import time
 from functools import cached_property
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
@@ -22,9 +25,11 @@ from meanfield.numeric.lowering import cache, elementary
 from meanfield.numeric.lowering.functions import DIRECT_WEIGHT
 
 VERSION = "0.3.0"
-CALL = 4096  # units of work (layers of a plain recursion) that one interpreted call may take: some 10 ms
-TOTAL = 4 * CALL  # what a module may be asked for in all before it is compiled
-
+PATIENCE = 1.0  # prices of the compiled form that interpreted calls may cost in all
+UNIT = 2.5e-6  # seconds that the interpreter takes for a unit of work, a layer of a plain recursion
+NUMBA = 0.5  # seconds that its import takes
+KEPT = 0.3  # seconds that compiled code takes to load from Numba's cache
+CHARACTER = 2.5e-4  # seconds that compiling takes for each character of a module
 
 SPLIT = 2e5  # units of work below which threads cost more than they give
 SHARES = 8  # of the points, for each thread
@@ -53,7 +58,7 @@ class Module:
 
     def __init__(self, name: str, source: str, tables: tuple[np.ndarray, ...], weight: float, workspace: int = 0):
         self.name, self.source, self.tables, self.weight, self.workspace = name, source, tables, weight, workspace
-        self._spent = 0.0
+        self._spent = 0.0  # seconds, on interpreted calls
 
     @classmethod
     def of(cls, name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:
@@ -63,13 +68,19 @@ class Module:
 
     def __getstate__(self) -> dict:
         """Without what is made of the source: functions do not travel."""
-        made = ("compiled", "_plain", "_rows")
+        made = ("compiled", "price", "_plain", "_rows")
         return {k: v for k, v in self.__dict__.items() if k not in made}
 
     @cached_property
     def compiled(self) -> ModuleType:
         """The module in Numba's hands."""
         return cache.load(self.name)
+
+    @cached_property
+    def price(self) -> float:
+        """The seconds that it takes, about, until the compiled form can be called."""
+        made = KEPT if cache.is_compiled(self.name) else CHARACTER * len(self.source)
+        return made + (NUMBA if "numba" not in sys.modules else 0.0)
 
     @cached_property
     def _plain(self) -> dict:
@@ -82,6 +93,7 @@ class Module:
         text = _LISTS[0].sub(_LISTS[1], text)
         scope = {"__name__": f"plain_{self.name}", "njit": njit, "prange": range}
         exec(compile(text, f"<{self.name}>", "exec"), scope)  # generated here, from expressions only
+        scope["math"] = _MATH
         if "_bits" in scope:
             scope["_bits"] = lambda x: struct.unpack("<q", struct.pack("<d", x))[0]
         if "_float" in scope:
@@ -148,14 +160,12 @@ class Module:
                 done.result()
 
     def _is_little(self, steps: float) -> bool:
-        """Whether the plain form is to run: for little work, while there is no compiled one."""
-        work = steps * self.weight
-        little = work <= CALL and self._spent + work <= TOTAL and "compiled" not in self.__dict__
-        self._spent += work if little else 0.0
-        return little
+        """Whether the plain form is to run: while there is no compiled one, and that would not have paid yet."""
+        return "compiled" not in self.__dict__ and self._spent + steps * self.weight * UNIT <= PATIENCE * self.price
 
     def _interpreted(self, function: str, arguments: tuple) -> bool:
         """Run the plain form; whether that gave the answer."""
+        began = time.thread_time()
         try:
             with np.errstate(all="ignore"):
                 self._plain[function](*(self._rows if a is T else a for a in arguments))
@@ -163,6 +173,16 @@ class Module:
         except (ZeroDivisionError, OverflowError, ValueError):
             self._spent = math.inf  # inf and nan are answers of the compiled form
             return False
+        finally:
+            self._spent += time.thread_time() - began
+
+
+def _log(x: float) -> float:
+    """log as compiled code has it."""
+    return math.log(x) if x > 0.0 else -math.inf if x == 0.0 else math.nan
+
+
+_MATH = SimpleNamespace(**{**vars(math), "log": _log})
 
 
 def _threads() -> int:
