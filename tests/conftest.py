@@ -138,3 +138,11 @@ def _precision():
     mpmath.mp.dps = 15  # also where a module set it while it was imported
     yield
     mpmath.mp.dps = 15
+
+
+@pytest.fixture(autouse=True)
+def no_answers_kept(monkeypatch):
+    """What a test puts into the engine must show in its answers: none is taken from an earlier test."""
+    from meanfield.theory.verbs import kept
+
+    monkeypatch.setattr(kept, "LEAST", float("inf"))

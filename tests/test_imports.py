@@ -128,8 +128,8 @@ presentation.citation
 presentation.columns presentation.figures presentation.bias_figures presentation.tables
 presentation.diagrams presentation.bias_diagrams
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
-theory.verbs.positions theory.verbs.maps theory.verbs.values theory.verbs.selection theory.verbs.attending
-theory.verbs.places
+theory.verbs.positions theory.verbs.maps theory.verbs.kept theory.verbs.values theory.verbs.selection
+theory.verbs.attending theory.verbs.places
 theory.verbs.running theory.verbs.flows theory.verbs.sampling theory.verbs.laws theory.verbs.diagrams
 kernels.rows kernels.loops kernels.cells kernels.sides kernels.data
 kernels.series kernels.sums kernels.near_sums kernels.nearby kernels.plans kernels.generate kernels.sources

@@ -16,13 +16,11 @@ import numpy as np
 import sympy as sp
 
 from meanfield.base.results import MeanFieldError
-from meanfield.functions.activations import activation
 from meanfield.kernels import rows
 from meanfield.kernels.compiled import Planned, block_loop, few_loop
 from meanfield.kernels.loops import RUNGS, Series
 from meanfield.kernels.plans import NotCovered
 from meanfield.kernels.sides import JUMPS, Side, refuse_divergence, sample
-from meanfield.networks.folds import activations_of
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.solvers import first_value
 from meanfield.symbolic.parity import is_odd
@@ -87,9 +85,8 @@ class Network:
 
     @property
     def described(self) -> str:
-        """All of the theory as text: a record may show less of a long formula than another one needs to differ."""
-        formulas = [str(activation(a).expression) for a in activations_of(self.theory.block)]
-        return repr((self.theory.block, self.theory.first, self.theory.rated, formulas))
+        """All of the theory as text."""
+        return self.theory.described
 
     @cached_property
     def recursion(self) -> Recursion:

@@ -16,13 +16,19 @@ from meanfield.networks.records import OWN, Param
 from meanfield.symbolic.blocks.exchangeable import attends
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.recursions import plain_form
-from meanfield.symbolic.criticality.lines import critical_line
-from meanfield.symbolic.criticality.points import critical_points
 from meanfield.symbolic.recursion import Recursion
 from meanfield.theory.verbs import positions
+from meanfield.theory.verbs.kept import keeps
 from meanfield.theory.verbs.laws import closing_law, growing_law
 from meanfield.theory.verbs.maps import Maps
-from meanfield.theory.verbs.places import correlations_of, is_odd, neutrality_line_of, phase_of, place
+from meanfield.theory.verbs.places import (
+    correlations_of,
+    is_odd,
+    line_and_points,
+    neutrality_line_of,
+    phase_of,
+    place,
+)
 from meanfield.theory.verbs.values import (
     decided,
     deviations,
@@ -90,7 +96,7 @@ def diagram(
     if line:
         block = theory.block if not parameters else with_values(theory.block, parameters)
         try:
-            drawn = critical_line(block), critical_points(block)
+            drawn = line_and_points(Maps(block))
         except MeanFieldError:
             drawn = (None, None)  # several Dense layers: the diagram itself shows the line
     norm, rest = double("input_norm", input_norm), {k: double(k, v) for k, v in rest.items()}
@@ -149,6 +155,7 @@ def _bias_diagram(theory: Maps, base: PhaseDiagram, line: bool, jumps: bool, par
     return bias_diagram(base, way, odd, weightless, neutral)
 
 
+@keeps
 def initial_bias(theory: Maps, /, *, input_norm: object = 1, correlation: object = 0, **parameters) -> Bias:
     """`Theory.bias`."""
     from meanfield.bias.initial import bias_of

@@ -30,6 +30,7 @@ from meanfield.symbolic.criticality.points import CriticalPoint
 from meanfield.symbolic.recursion import c0 as start_c0
 from meanfield.symbolic.steps import Domain
 from meanfield.theory.verbs import attending, positions
+from meanfield.theory.verbs.kept import keeps
 from meanfield.theory.verbs.maps import Maps
 from meanfield.theory.verbs.places import correlations_of, is_odd, phase_of, place
 from meanfield.theory.verbs.running import run
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from meanfield.presentation.phase_tables import PhaseTable, ScheduledLaw
 
 
+@keeps
 def depth_law(
     theory: Maps,
     /,

@@ -52,6 +52,12 @@ class Maps:
         """The records of φ, each once, in the order they are met."""
         return tuple(dict.fromkeys(activation(a) for a in activations_of(self.block)))
 
+    @property
+    def described(self) -> str:
+        """All of the theory as text: a record may show less of a long formula than another one needs to differ."""
+        formulas = [str(activation(a).expression) for a in activations_of(self.block)]
+        return repr((self.block, self.first, self.batch, self.rated, formulas))
+
     @cached_property
     def kind(self) -> str:
         """What acts on each other: the inputs of a "batch" (BatchNorm), the "tokens" of one input (Dense on the

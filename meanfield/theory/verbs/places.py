@@ -25,6 +25,7 @@ from meanfield.symbolic.criticality.points import CriticalPoints, critical_point
 from meanfield.symbolic.criticality.rounding import doubles, phase_with_rounding, points_with_rounding
 from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points, start_of
 from meanfield.theory.verbs import attending, positions
+from meanfield.theory.verbs.kept import keeps
 from meanfield.theory.verbs.maps import Maps
 from meanfield.theory.verbs.values import (
     decided,
@@ -104,6 +105,7 @@ def oddness(theory: Maps, values: dict) -> bool | None:
     return False if biased else None
 
 
+@keeps
 def fixed_points_at(theory: Maps, /, **parameters) -> FixedPoints:
     """`Theory.fixed_points`."""
     refuse_held(theory, parameters)
@@ -124,6 +126,7 @@ def fixed_points_at(theory: Maps, /, **parameters) -> FixedPoints:
     return positions.points_of_difference(found) if theory.kind == "batch" else found
 
 
+@keeps
 def phase_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Phase:
     """`Theory.phase`."""
     refuse_held(theory, parameters)
@@ -158,6 +161,7 @@ def phase_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Phase:
     return phase_with_rounding(found, values, units, lambda moved: phase_at(recursion, moved, norm))
 
 
+@keeps
 def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Correlations:
     """`Theory.correlations`."""
     from meanfield.numeric.correlations import correlations
@@ -178,6 +182,7 @@ def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) ->
     return correlations(recursion, numbers, phase, start, oddness(theory, exact))
 
 
+@keeps
 def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine | OrderChaosLine:
     """`Theory.critical_line`."""
     if attends(theory.block):
@@ -204,6 +209,7 @@ def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine | Ord
     return MeasuredLine(sampled(recursion.homogeneous("A critical line is", enclosed=False)), float(strength), of)
 
 
+@keeps
 def critical_points_of(theory: Maps) -> CriticalPoints:
     """`Theory.critical_points`."""
     if not theory.kind:
@@ -217,6 +223,13 @@ def critical_points_of(theory: Maps) -> CriticalPoints:
     assert isinstance(line, CriticalLine)  # no Pool stands there
     found = points_on(line)
     return found if positions.is_exact(theory.block, theory.batch) else replace(found, status=Status.MEASURED)
+
+
+@keeps
+def line_and_points(theory: Maps) -> tuple[CriticalLine, CriticalPoints]:
+    """The critical line and points of a block as a phase diagram draws them. Raises: MeanFieldError where none are
+    derived."""
+    return critical_line(theory.block), critical_points(theory.block)
 
 
 def neutrality_line_of(theory: Maps, /, *, correlation: object = "1/2", **parameters) -> CorrelationLine:
