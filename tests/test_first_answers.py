@@ -1,15 +1,22 @@
-"""Answers that are kept: found again by their question and engine alone, never in the place of another, never needed."""
+"""First answers: kept ones are found by question and engine alone, small kernels are interpreted, a version needs
+nothing."""
 
 import json
 import math
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import meanfield as mf
 from meanfield.base.errors import MeanFieldError
-from meanfield.numeric.lowering import cache
+from meanfield.base.symbols import Z
+from meanfield.functions.activations import activation
+from meanfield.functions.piecewise import pieces
+from meanfield.kernels import compiled, plain, rows
+from meanfield.kernels.series import Table
+from meanfield.numeric.lowering import cache, modules
 from meanfield.theory.verbs import kept, places
 
 THEORY = mf.derive("erf")
@@ -151,3 +158,99 @@ def test_a_version_needs_nothing():
     assert_loads_nothing("--version")
     with pytest.raises(AssertionError, match="--help loads sympy"):
         assert_loads_nothing("--help")
+
+
+#: series that are even, odd, of both kinds, and long; closed forms
+KERNELS = ("tanh", *(pytest.param(name, marks=pytest.mark.slow) for name in ("hard_swish", "z*tanh(z)", "relu")))
+ROWS = np.random.default_rng(3).normal(size=(9, 5))
+
+
+def _kernel(name: str) -> dict:
+    compiled.block_loop.cache_clear()
+    found = mf.derive(name).kernel(ROWS, sigma_w=1.4, sigma_b=0.2, depth=5, quantities=("K", "Theta"))
+    return {"K": found.K, "Theta": found.Theta}
+
+
+def assert_same_bits(a: dict, b: dict) -> None:
+    for name in a:
+        assert np.array_equal(a[name], b[name], equal_nan=True), f"{name} has other bits"
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_small_kernels_are_interpreted_with_the_bits_of_compiled_ones(name, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(modules, "PATIENCE", 100.0)
+        interpreted = _kernel(name)
+        own = plain.sums
+
+        def wrong(a, b, b0, m, c, first, step, count, S, D, u, slopes):
+            own(a, b, b0, m, c, first, step, count - 1, S, D, u, slopes)
+            S[:m] *= 1 + 2.0**-50
+
+        patch.setitem(plain.PLAIN, "sums", wrong)
+        planted = _kernel(name)
+    with monkeypatch.context() as patch:
+        patch.setattr(modules.Module, "is_little", lambda self, steps: not self.plain)  # loops over pairs are compiled
+        found = _kernel(name)
+    assert_same_bits(interpreted, found)
+    if name != "relu":  # closed forms need no series
+        with pytest.raises(AssertionError, match="has other bits"):
+            assert_same_bits(planted, found)
+
+
+def test_what_the_interpreter_began_is_forgotten(monkeypatch):
+    """A block that it gives up in the middle is computed from its start, compiled."""
+    true, own, calls = _kernel("tanh"), plain.sums, []
+
+    def gives_up(*given):
+        calls.append(own(*given))
+        if len(calls) == 20:
+            raise OverflowError
+
+    monkeypatch.setattr(modules, "PATIENCE", 100.0)
+    monkeypatch.setitem(plain.PLAIN, "sums", gives_up)
+    assert_same_bits(_kernel("tanh"), true)
+    assert len(calls) == 20
+
+
+def test_series_with_breaks_are_as_long_as_they_need_be():
+    """All their terms are computed at once, and those that no pair needs are not kept: hard_swish is z(z + 3)/6 for a
+    small variance."""
+    f = activation("hard_swish").pieces.expr.xreplace({activation("hard_swish").pieces.variable: Z[0]})
+    table = Table(f, pieces(f, Z[0]).diff().expr)
+    near, far = table.made(-20), table.made(8)  # variances of 2^-5 and 4
+    assert near.order < far.order
+    a = near.coefficients[0]  # means over the cell of orthonormal coefficients, k = 2 that of z²/6
+    assert abs(a[3:]).max() < 1e-12 < abs(a[2])
+
+
+def assert_same_loops(one, other) -> None:
+    """What the loops over a small block of pairs give, of close and opposite inputs, too, its upper triangle and all of
+    it."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(7, 6))
+    X[3], X[5] = X[2] * (1 + 1e-9), -X[1]
+    for first in (np.arange(1, 8), np.zeros(7, dtype=np.int64)):
+        found = []
+        for loops in (one, other):
+            K, flags, gram, distance = np.empty(7), np.zeros((7, 7), np.uint8), np.zeros((7, 7)), np.zeros((7, 7))
+            loops.norms(X, K)
+            loops.gram(X, np.ascontiguousarray(X.T), first, 0.5, 0.0, gram)
+            K *= 0.5
+            loops.close_at_start(gram, K, K, 1e-6, first, flags)
+            largest = loops.opposite(gram, K, K, 1e-4, first)
+            worst = loops.distances(gram, K, K, first, flags, distance)
+            loops.mirror(gram, K)
+            upper = np.arange(7) >= first[:, None]
+            found.append((K, flags, gram, np.where(upper, distance, 0.0), largest, np.float32(worst)))
+        assert all(np.array_equal(a, b) for a, b in zip(*found)), "the loops differ"
+
+
+def test_small_blocks_take_the_same_loops_by_numpy(monkeypatch):
+    assert_same_loops(plain, rows)
+    backwards = lambda X, K: np.copyto(K, (X * X)[:, ::-1].sum(1))  # noqa: E731
+    for name, wrong in (("opposite", lambda *given: 0.0), ("norms", backwards)):
+        with monkeypatch.context() as patch:
+            patch.setattr(plain, name, wrong)
+            with pytest.raises(AssertionError, match="the loops differ"):
+                assert_same_loops(plain, rows)

@@ -132,8 +132,8 @@ theory.verbs.positions theory.verbs.maps theory.verbs.kept theory.verbs.values t
 theory.verbs.attending theory.verbs.places
 theory.verbs.running theory.verbs.flows theory.verbs.sampling theory.verbs.laws theory.verbs.diagrams
 kernels.rows kernels.loops kernels.cells kernels.sides kernels.data
-kernels.series kernels.sums kernels.near_sums kernels.nearby kernels.plans kernels.generate kernels.sources
-kernels.tangents
+kernels.series kernels.plain kernels.sums kernels.near_sums kernels.nearby kernels.plans kernels.generate
+kernels.sources kernels.tangents
 kernels.compiled kernels.networks kernels.pairs kernels.blocks kernels.matrices
 kernels.planning kernels.gradients
 prediction.targets prediction.spectrum prediction.likelihood prediction.linearized prediction.logits

@@ -7,10 +7,12 @@ from functools import lru_cache
 
 from meanfield.kernels.loops import Loop
 from meanfield.kernels.nearby import Nearby, nearby
+from meanfield.kernels.plain import PLAIN
 from meanfield.kernels.plans import Plan, of_inputs, plan
 from meanfield.kernels.series import Table, table
 from meanfield.numeric.lowering import cache
 from meanfield.numeric.lowering.assembly import Lowered, described, lower, tree
+from meanfield.numeric.lowering.modules import Module
 from meanfield.symbolic.recursion import Recursion
 
 
@@ -61,7 +63,7 @@ def _loop(recursion: Recursion, one_input: Recursion, entry: str) -> Planned:
     variances = tuple(e.variance for e in found.expansions)
     beside = len(found.inputs)
     return Planned(
-        name,
+        Module(name, stored[0], (), 1.0, plain=PLAIN),
         entry,
         state,
         tuple(found.parameters),

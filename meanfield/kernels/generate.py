@@ -10,7 +10,7 @@ from __future__ import annotations
 import sympy as sp
 
 from meanfield.base.symbols import distance
-from meanfield.kernels.loops import LADDER
+from meanfield.kernels.loops import LADDER, TILE
 from meanfield.kernels.near_sums import LEFT, WANTING
 from meanfield.kernels.nearby import nearby
 from meanfield.kernels.plans import Pairing, Plan, side
@@ -29,7 +29,6 @@ from meanfield.kernels.sums import close, sums, terms
 
 
 '''
-TILE = 32  # pairs of one row that share a number of terms; the length of a row of a workspace
 NJIT = "@njit(cache=True, error_model='numpy', nogil=True)"
 INLINE = "@njit(error_model='numpy', forceinline=True)"
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from meanfield.numeric.lowering import cache
+from meanfield.numeric.lowering.modules import Module
 
 LADDER = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # numbers of terms that a pair may take
 RUNGS = np.array(LADDER)
+TILE = 32  # pairs of one row that share a number of terms; the length of a row of a workspace
 LEAST = 1e-4  # 1 - c from which on a covariance says how far two inputs are apart
 
 
@@ -37,7 +38,7 @@ class Series:
 class Loop:
     """The compiled loop of one recursion of two inputs.
 
-    name, entry: where it is stored; state: what is carried of a pair; parameters: the numbers that come with each
+    module, entry: where it is stored; state: what is carried of a pair; parameters: the numbers that come with each
     layer; beside: how many numbers inputs bring beside K; groups: the two expansions whose series it reads, in their
     order; variances: of each expansion, the number of its variance among what inputs bring (0 is K, 1 the K of the
     layer that is made); boxes: between which variances its closed forms hold, by the same numbers; error: what an
@@ -46,7 +47,7 @@ class Loop:
     its own use.
     """
 
-    name: str
+    module: Module
     entry: str
     state: tuple[str, ...]
     parameters: tuple[str, ...]
@@ -58,13 +59,20 @@ class Loop:
     least: float
     workspace: int
 
-    def run(self, *arguments) -> None:
-        """Run the compiled function; each call has a workspace of its own."""
-        self._function(*arguments, np.zeros(self.workspace))
+    def run(self, *arguments, work: float = math.inf) -> None:
+        """Run the function; each call has a workspace of its own.
 
-    @property
-    def _function(self) -> Callable[..., None]:
-        return getattr(cache.load(self.name), self.entry)
+        work: how much of it there is, in units of `modules.UNIT`; so little is interpreted, and what the interpreter
+        began before it met what only compiled code answers is forgotten.
+        """
+        if self.module.is_little(work):
+            own = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+            if self.module.interpreted(self.entry, (*own, np.zeros(self.workspace))):
+                for given, found in zip(arguments, own):
+                    if isinstance(given, np.ndarray) and given.flags.writeable:
+                        given[...] = found
+                return
+        getattr(self.module.compiled, self.entry)(*arguments, np.zeros(self.workspace))
 
     def variance(self, number: int, brought: np.ndarray) -> np.ndarray:
         """A variance of all inputs, (layers, inputs); brought: what inputs bring, (numbers, layers, inputs)."""

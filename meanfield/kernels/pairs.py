@@ -6,10 +6,12 @@ that it cannot answer, are asked of the network one by one.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from meanfield.kernels import rows
-from meanfield.kernels.loops import LEAST, RUNGS
+from meanfield.kernels import plain, rows
+from meanfield.kernels.loops import LEAST, RUNGS, TILE
 from meanfield.kernels.networks import Network
 from meanfield.kernels.sides import SMALLEST, Side, refuse_underflow
 
@@ -23,7 +25,7 @@ def side_of(network: Network, X: np.ndarray) -> Side:
     """A side of rows X."""
     scale, shift = network.begin
     K = np.empty(len(X))
-    rows.norms(X, K)
+    (plain if len(X) ** 2 <= plain.SMALL else rows).norms(X, K)
     K = K * (scale / X.shape[1]) + shift
     refuse_underflow(X, K[None], 1, scale)
     if network.depth > 1:
@@ -49,33 +51,34 @@ def block_of(network: Network, left: Side, right: Side, same: bool, distances: b
     scale, shift = network.begin
     scale /= left.X.shape[1]
     shape = (len(left.X), len(right.X))
+    loops: Any = plain if shape[0] * shape[1] <= plain.SMALL else rows
     K_ab, flags = np.empty(shape), np.zeros(shape, dtype=np.uint8)
     first = np.arange(1, shape[0] + 1) if same else np.zeros(shape[0], dtype=np.int64)
-    rows.gram(left.X, np.ascontiguousarray(right.X.T), first, scale, shift, K_ab)
-    opposite = rows.opposite(K_ab, left.K, right.K, LEAST, first)
+    loops.gram(left.X, np.ascontiguousarray(right.X.T), first, scale, shift, K_ab)
+    opposite = loops.opposite(K_ab, left.K, right.K, LEAST, first)
     least = LEAST if distances or network.block is None else network.block.least
-    rows.close_at_start(K_ab, left.K, right.K, max(least, SAME), first, flags)
+    loops.close_at_start(K_ab, left.K, right.K, max(least, SAME), first, flags)
     held = {"K_ab": K_ab} | ({"Theta_ab": network.trained(K_ab)} if network.theta else {})
     if network.block is None:
         flags[:] = 2
     elif network.depth > 1:
         if opposite and network.mirrors:
-            rows.close_at_start(-K_ab, left.K, right.K, LEAST, first, flags)
+            loops.close_at_start(-K_ab, left.K, right.K, LEAST, first, flags)
             opposite = 0.0
         _by_blocks(network, left, right, first, held, flags, least)
     found, worst = dict(held), 0.0
     if distances:
         found["distance"] = np.empty(shape)
-        worst = rows.distances(K_ab, left.last["K"], right.last["K"], first, flags, found["distance"])
+        worst = loops.distances(K_ab, left.last["K"], right.last["K"], first, flags, found["distance"])
     where = rows.flagged(flags, first)
     blurred = network.one_by_one(left, right, where, (scale, shift), found) if where[0].size else (0.0, 0.0)
     lost = blurred[0] == np.inf
     known = found["K_ab"] if not network.mirrors else np.where(flags, 0.0, found["K_ab"])
-    opposite = max(opposite, rows.opposite(known, left.last["K"], right.last["K"], LEAST, first))
+    opposite = max(opposite, loops.opposite(known, left.last["K"], right.last["K"], LEAST, first))
     if same:
         own = {"distance": np.zeros(shape[0]), "K_ab": left.last["K"], "Theta_ab": left.last.get("Theta")}
         for n, values in found.items():
-            rows.mirror(values, own[n])
+            loops.mirror(values, own[n])
     out = {n.removesuffix("_ab"): values for n, values in found.items()}
     return out | {
         WORST: np.array(np.inf if lost else worst),
@@ -92,4 +95,8 @@ def _by_blocks(network: Network, left: Side, right: Side, first, held, flags, le
     tables = loop.tables(left.series, right.series)
     values = [held[name] for name in loop.state]
     sigma = network.sigma(loop.parameters)
-    loop.run(first, *values, left.brought, right.brought, sigma, network.depth, least, RUNGS, flags, *tables)
+    columns = flags.shape[1] - first
+    tiles = int((-(-columns // TILE)).sum())
+    work = plain.work(int(columns.sum()), tiles, network.depth - 1, [a.shape[1] for a in tables[::5]])
+    given = (first, *values, left.brought, right.brought, sigma, network.depth, least, RUNGS, flags, *tables)
+    loop.run(*given, work=work)

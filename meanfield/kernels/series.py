@@ -25,13 +25,14 @@ from meanfield.kernels.loops import LADDER, Series
 from meanfield.numeric.lowering import cache
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.numeric.quadrature.rules import gauss_legendre
-from meanfield.numeric.quadrature.tables import panels, resolved, rule_for
+from meanfield.numeric.quadrature.tables import Rule, panels, resolved, rule_for
 
 ROUNDING = 3e-14  # of ⟨f²⟩: a rest below is no rest
 REACH = 13.0  # in standard deviations: e^{−x²/4} is below all digits there
 PHASE = 6.0  # of the fastest polynomial in one panel
 NODES = 16
 NEGLIGIBLE = 1e-29  # of ⟨f²⟩: a double sees the root of it, and so much is rounding of the coefficients
+LEAST_RUNG = 4  # of the ladder, from which on coefficients are looked for
 HALVINGS = 40  # of a panel towards a branch point
 OCTAVE = 2.0  # ratio of standard deviations that share their nodes
 
@@ -76,15 +77,21 @@ class Table(Cells):
         name = cache.key(f"cells|{CELLS}|{DEGREE}|{sp.srepr(f)}|{sp.srepr(slope)}")
         super().__init__(name, *parity(f), float(evaluate(f, np.zeros(1))[0]))
         self.f, self.slope, self.jumps = f, slope, bool(pieces(f, Z[0]).jumps())
+        # then coefficients fall as a power of k once the breaks are seen, and all are computed at once
+        self.breaks = bool(pieces(f, Z[0]).breaks)
         self.recall()
 
     def made(self, index: int) -> Cell:
         """The coefficients at Chebyshev points of the cell, as polynomials."""
         u = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
         V = 2.0 ** ((index + (u + 1) / 2) / CELLS)
-        for rung in range(4, len(LADDER)):
-            a, square, slopes = _coefficients(self.f, self.slope, V, LADDER[rung])
-            tails, done = _tails(a, square, slopes, rung)
+        top = len(LADDER) - 1
+        a, square, slopes = _coefficients(self.f, self.slope, V, LADDER[top]) if self.breaks else (None, None, None)
+        for rung in range(LEAST_RUNG, top + 1):
+            if not self.breaks:
+                a, square, slopes = _coefficients(self.f, self.slope, V, LADDER[rung])
+            own = a[:, : LADDER[rung]]
+            tails, done = _tails(own, square, slopes, rung)
             if self.jumps:  # ⟨f′²⟩ is infinite, whatever the pieces' slopes are
                 tails[1] = 1.0
             if done:
@@ -92,7 +99,7 @@ class Table(Cells):
         k = np.arange(DEGREE + 1)
         matrix = 2 / u.size * np.cos(np.pi * k[:, None] * (k + 0.5) / u.size)
         matrix[0] /= 2
-        return Cell(LADDER[rung], project(matrix, a), np.sqrt(tails.max(axis=2)))
+        return Cell(LADDER[rung], project(matrix, own), np.sqrt(tails.max(axis=2)))
 
 
 @lru_cache(maxsize=64)
@@ -153,9 +160,14 @@ def _coefficients(f, slope, V: np.ndarray, order: int) -> tuple[np.ndarray, np.n
 
 
 @lru_cache(maxsize=64)
+def _rule(f: sp.Expr) -> Rule:
+    return rule_for(f, resolved(f)[0])
+
+
+@lru_cache(maxsize=64)
 def _basis(f: sp.Expr, sigma: float, order: int):
     """Nodes x > 0, weights of a standard normal, and weights times h_0, h_2, … and h_1, h_3, …"""
-    rule = rule_for(f, resolved(f)[0])
+    rule = _rule(f)
     edges = panels(rule, sigma) / sigma
     edges = np.append(edges[edges < REACH * (1 - 1e-9)], REACH)
     for b in {abs(one.at) / sigma for one in rule.branches if abs(one.at) < REACH * sigma}:

@@ -16,6 +16,7 @@ import re
 import struct
 import sys
 import time
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import ModuleType, SimpleNamespace
 
@@ -33,6 +34,8 @@ CHARACTER = 2.5e-4  # seconds that compiling takes for each character of a modul
 
 SPLIT = 2e5  # units of work below which threads cost more than they give
 SHARES = 8  # of the points, for each thread
+
+_NUMBA = re.compile(r"from numba import .*\n")
 
 #: places of a table of lists, which the interpreter reads faster than arrays
 _LISTS = re.compile(r"(?<!\w)(T_\d+)\[([^\[\],:]+), (\w+)\]"), r"\1[\2][\3]"
@@ -53,11 +56,20 @@ class Module:
 
     name: its name in the cache; source: its text; tables: the arrays T that its functions read; weight: work of one
     step relative to one layer whose averages are tables or closed forms; workspace: numbers that `layers` has for its
-    own use.
+    own use; plain: what stands in the interpreter for compiled functions that the text imports.
     """
 
-    def __init__(self, name: str, source: str, tables: tuple[np.ndarray, ...], weight: float, workspace: int = 0):
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        tables: tuple[np.ndarray, ...],
+        weight: float,
+        workspace: int = 0,
+        plain: Mapping[str, Callable] | None = None,
+    ):
         self.name, self.source, self.tables, self.weight, self.workspace = name, source, tables, weight, workspace
+        self.plain = plain or {}
         self._spent = 0.0  # seconds, on interpreted calls
 
     @classmethod
@@ -89,11 +101,11 @@ class Module:
         def njit(*args, **kwargs):
             return args[0] if args and callable(args[0]) else (lambda f: f)
 
-        text = self.source.replace("from numba import njit, prange\n", "", 1)
+        text = _NUMBA.sub("", self.source, count=1)
         text = _LISTS[0].sub(_LISTS[1], text)
         scope = {"__name__": f"plain_{self.name}", "njit": njit, "prange": range}
         exec(compile(text, f"<{self.name}>", "exec"), scope)  # generated here, from expressions only
-        scope["math"] = _MATH
+        scope |= {"math": _MATH, **self.plain}
         if "_bits" in scope:
             scope["_bits"] = lambda x: struct.unpack("<q", struct.pack("<d", x))[0]
         if "_float" in scope:
@@ -131,7 +143,7 @@ class Module:
 
     def call(self, function: str, steps: float, *arguments) -> None:
         """Run `function(*arguments)`, where `T` stands for the tables; `steps` is how much work it is."""
-        if not (self._is_little(steps) and self._interpreted(function, arguments)):
+        if not (self.is_little(steps) and self.interpreted(function, arguments)):
             getattr(self.compiled, function)(*(self.tables if a is T else a for a in arguments))
 
     def spread(self, points: int, block: int, steps: float, *arguments) -> None:
@@ -139,7 +151,7 @@ class Module:
         all points, in as many threads as Numba may use; `steps` is how much work a point is. What a point gets does not
         depend on the others, so neither does it on how they are split."""
         whole = 0, points, block, *arguments, [0.0] * self.workspace
-        if self._is_little(points * steps) and self._interpreted("layers", whole):
+        if self.is_little(points * steps) and self.interpreted("layers", whole):
             return
         run, rest = self.compiled.layers, [self.tables if a is T else a for a in arguments]
         blocks = -(-points // block)
@@ -159,11 +171,11 @@ class Module:
             for done in [pool.submit(part, low, min(low + share, points)) for low in starts]:
                 done.result()
 
-    def _is_little(self, steps: float) -> bool:
+    def is_little(self, steps: float) -> bool:
         """Whether the plain form is to run: while there is no compiled one, and that would not have paid yet."""
         return "compiled" not in self.__dict__ and self._spent + steps * self.weight * UNIT <= PATIENCE * self.price
 
-    def _interpreted(self, function: str, arguments: tuple) -> bool:
+    def interpreted(self, function: str, arguments: tuple) -> bool:
         """Run the plain form; whether that gave the answer."""
         began = time.thread_time()
         try:
