@@ -46,6 +46,7 @@ from meanfield.symbolic.criticality.lines import CriticalLine
 from meanfield.symbolic.criticality.order_chaos import OrderChaosLine
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.theory.theory import Theory
+from meanfield.theory.verbs.places import points_with_laws
 
 
 def critical(
@@ -80,7 +81,7 @@ def critical(
     fixed, phase = None, None
     with out.working(f"Criticality of {describe(theory.block)}"):
         line = theory.critical_line()
-        points = theory.critical_points() if isinstance(line, CriticalLine) else None
+        points = points_with_laws(theory) if isinstance(line, CriticalLine) else None
         if place:
             fixed = theory.fixed_points(**place)
             phase = _phase(theory, place, start)

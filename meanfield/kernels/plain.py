@@ -1,4 +1,4 @@
-"""The loops of `sums` and of `rows` for small blocks of pairs, by NumPy: one operation for all pairs, or those of a tile.
+"""The loops of `sums` and `rows` for small blocks of pairs, by NumPy: one operation for all pairs, or those of a tile.
 
 A small block is computed before its loop would be compiled, or loaded. Sums are in the order of the compiled ones, with
 their bits; powers round differently, and a pair may take one rung more or less where it needs it or does not.

@@ -155,8 +155,8 @@ class Compiled:
         self.module.call("tabulate", GRID.size, GRID, T, nodes)
         K_star, chi = np.empty(start.size), np.empty(start.size)
         attractors = np.zeros(start.size, dtype=np.int64)
-        # a point costs as much as some 32 layers per average, wherever averages are cheap
-        self.module.call("diagram", 32 * start.size, GRID, nodes, start, sigma, T, K_star, chi, attractors)
+        # the interpreter takes a layer's time for each place of the grid that a point looks at
+        self.module.call("diagram", GRID.size * start.size, GRID, nodes, start, sigma, T, K_star, chi, attractors)
         return K_star, chi, attractors
 
 

@@ -27,7 +27,7 @@ from meanfield.networks.records import Block
 from meanfield.numeric.lowering import cache
 from meanfield.theory.verbs.maps import Maps
 
-LEAST = 0.1  # seconds that an answer must have taken; ∞: nothing is kept, nor looked for
+LEAST = 0.02  # seconds that an answer must have taken (it may need but a part of what is at hand already); ∞: none
 _PLAIN = (str, bool, int, float, Fraction, type(None))
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -182,7 +182,6 @@ def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) ->
     return correlations(recursion, numbers, phase, start, oddness(theory, exact))
 
 
-@keeps
 def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine | OrderChaosLine:
     """`Theory.critical_line`."""
     if attends(theory.block):
@@ -196,7 +195,7 @@ def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine | Ord
         return positions.line(theory.limiting, theory.block, of, theory.batch)
     recursion = theory.one_input.only("K", "J")
     if not recursion.only_floats:
-        return critical_line(theory.block, of)
+        return _exact_line(theory, of)
     from meanfield.numeric.sampled import MeasuredLine, sampled
 
     strength = one_dense(theory.block)
@@ -207,6 +206,11 @@ def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine | Ord
             f"the skip's strength, but the block is {describe(theory.block)}."
         )
     return MeasuredLine(sampled(recursion.homogeneous("A critical line is", enclosed=False)), float(strength), of)
+
+
+@keeps
+def _exact_line(theory: Maps, of: str) -> CriticalLine:
+    return critical_line(theory.block, of)
 
 
 @keeps
@@ -223,6 +227,15 @@ def critical_points_of(theory: Maps) -> CriticalPoints:
     assert isinstance(line, CriticalLine)  # no Pool stands there
     found = points_on(line)
     return found if positions.is_exact(theory.block, theory.batch) else replace(found, status=Status.MEASURED)
+
+
+@keeps
+def points_with_laws(theory: Maps) -> CriticalPoints:
+    """Critical points, whose exponents and laws have been found: a point finds them when it is asked for one."""
+    found = critical_points_of(theory)
+    for point in found:
+        _ = point.zeta, point.law_K, point.law_J
+    return found
 
 
 @keeps
