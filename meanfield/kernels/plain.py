@@ -6,6 +6,9 @@ their bits; powers round differently, and a pair may take one rung more or less 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 WANTED = 2e-15  # as in `sums`, which needs Numba
@@ -47,7 +50,7 @@ def sums(a, b, b0, m, c, first, step, count, S, D, u, slopes):
         S *= c
 
 
-PLAIN = {"terms": terms, "sums": sums}
+PLAIN: dict[str, Callable[..., Any]] = {"terms": terms, "sums": sums}
 TERM, TILE, PAIR = 1.2, 40.0, 4.0  # units of work of one term of a tile, of a tile, of a pair in a layer
 
 

@@ -86,9 +86,9 @@ class Table(Cells):
         u = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
         V = 2.0 ** ((index + (u + 1) / 2) / CELLS)
         top = len(LADDER) - 1
-        a, square, slopes = _coefficients(self.f, self.slope, V, LADDER[top]) if self.breaks else (None, None, None)
+        a, square, slopes = _coefficients(self.f, self.slope, V, LADDER[top if self.breaks else LEAST_RUNG])
         for rung in range(LEAST_RUNG, top + 1):
-            if not self.breaks:
+            if not self.breaks and rung > LEAST_RUNG:
                 a, square, slopes = _coefficients(self.f, self.slope, V, LADDER[rung])
             own = a[:, : LADDER[rung]]
             tails, done = _tails(own, square, slopes, rung)
