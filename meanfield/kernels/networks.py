@@ -25,7 +25,7 @@ from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.solvers import first_value
 from meanfield.symbolic.parity import is_odd
 from meanfield.symbolic.recursion import Recursion
-from meanfield.theory.verbs.maps import Maps
+from meanfield.theory.verbs.maps import Maps, described
 from meanfield.theory.verbs.places import jumps_at_rest
 from meanfield.theory.verbs.running import run
 from meanfield.theory.verbs.selection import selected
@@ -86,7 +86,7 @@ class Network:
     @property
     def described(self) -> str:
         """All of the theory as text."""
-        return self.theory.described
+        return described(self.theory)
 
     @cached_property
     def recursion(self) -> Recursion:

@@ -25,7 +25,7 @@ from meanfield.base.files import write_whole
 from meanfield.base.results import Status
 from meanfield.networks.records import Block
 from meanfield.numeric.lowering import cache
-from meanfield.theory.verbs.maps import Maps
+from meanfield.theory.verbs.maps import Maps, described
 
 LEAST = 0.02  # seconds that an answer must have taken (it may need but a part of what is at hand already); ∞: none
 _PLAIN = (str, bool, int, float, Fraction, type(None))
@@ -57,7 +57,7 @@ def _file(verb: str, theory: Maps, arguments: tuple, named: dict[str, Any]) -> P
     texts = [f"{name}={_text(value)}" for name, value in values if isinstance(value, (sp.Basic, *_PLAIN))]
     if len(texts) < len(values):
         return None
-    return cache.folder() / cache.key("|".join([verb, theory.described, *texts])).replace("theory", "answer")
+    return cache.folder() / cache.key("|".join([verb, described(theory), *texts])).replace("theory", "answer")
 
 
 def _is_own(block: Block) -> bool:

@@ -52,12 +52,6 @@ class Maps:
         """The records of φ, each once, in the order they are met."""
         return tuple(dict.fromkeys(activation(a) for a in activations_of(self.block)))
 
-    @property
-    def described(self) -> str:
-        """All of the theory as text: a record may show less of a long formula than another one needs to differ."""
-        formulas = [str(activation(a).expression) for a in activations_of(self.block)]
-        return repr((self.block, self.first, self.batch, self.rated, formulas))
-
     @cached_property
     def kind(self) -> str:
         """What acts on each other: the inputs of a "batch" (BatchNorm), the "tokens" of one input (Dense on the
@@ -136,3 +130,9 @@ class Maps:
     def default_quantities(self) -> tuple[str, ...]:
         """What is computed when nobody says: K and J, or K alone where J is infinite at every layer."""
         return ("K", "J") if self.one_input["J"] != sp.oo else ("K",)
+
+
+def described(theory: Maps) -> str:
+    """All of a theory as text: a record may show less of a long formula than another one needs to differ."""
+    formulas = [str(activation(a).expression) for a in activations_of(theory.block)]
+    return repr((theory.block, theory.first, theory.batch, theory.rated, formulas))
