@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 
+SECONDS_BETWEEN_CHECKPOINTS = 20.0  # seconds between two that a long run writes
+
+
 class Checkpoint:
     """Arrays by name in one .npz file; key: a text of all that decides the numbers of the run."""
 

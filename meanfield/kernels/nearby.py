@@ -18,6 +18,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.base.limits import tick
+from meanfield.base.progress import doing
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
@@ -97,7 +98,8 @@ class Nearby:
         with MAKING:
             if (index, slot) not in self.boxes:
                 tick()
-                self.boxes[index, slot] = self._box(index, slot)
+                with doing("tables near full correlation"):
+                    self.boxes[index, slot] = self._box(index, slot)
 
     def _first(self, index: int) -> float:
         """The r up to which a function is as smooth as its own scale lets it be, of the first ring of a cell."""

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.base.checkpoints import Checkpoint
+from meanfield.base.checkpoints import SECONDS_BETWEEN_CHECKPOINTS, Checkpoint
 from meanfield.base.errors import MeanFieldError
 
-SECONDS_BETWEEN_CHECKPOINTS = 20.0
 Map = Callable[[np.ndarray], np.ndarray]
 
 

@@ -16,11 +16,11 @@ import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrs
 
-from meanfield.base.checkpoints import Checkpoint
+from meanfield.base.checkpoints import SECONDS_BETWEEN_CHECKPOINTS, Checkpoint
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.progress import Progress, watched
 from meanfield.prediction.cholesky import factorized
-from meanfield.prediction.conjugate import SECONDS_BETWEEN_CHECKPOINTS, norms
+from meanfield.prediction.conjugate import norms
 from meanfield.prediction.regression import Regression, kept
 from meanfield.prediction.solvers import Asked, strip
 from meanfield.prediction.system import EPS, System

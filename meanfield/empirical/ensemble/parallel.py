@@ -12,14 +12,13 @@ from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from meanfield.base.checkpoints import Checkpoint, explain
+from meanfield.base.checkpoints import SECONDS_BETWEEN_CHECKPOINTS, Checkpoint, explain
 from meanfield.empirical.network.checks import integer
 from meanfield.empirical.random.buffers import Buffers
 
 Work = Callable[[int, Buffers, Event], None]
 Unit = TypeVar("Unit")
 Found = TypeVar("Found")
-SECONDS_BETWEEN_CHECKPOINTS = 20.0
 
 
 def each_network(

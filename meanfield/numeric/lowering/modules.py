@@ -17,11 +17,13 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
+from meanfield.base.progress import doing
 from meanfield.numeric.lowering import cache, elementary
 from meanfield.numeric.lowering.functions import DIRECT_WEIGHT
 
@@ -144,7 +146,12 @@ class Module:
     def call(self, function: str, steps: float, *arguments) -> None:
         """Run `function(*arguments)`, where `T` stands for the tables; `steps` is how much work it is."""
         if not (self.is_little(steps) and self.interpreted(function, arguments)):
-            getattr(self.compiled, function)(*(self.tables if a is T else a for a in arguments))
+            with self._said():
+                getattr(self.compiled, function)(*(self.tables if a is T else a for a in arguments))
+
+    def _said(self) -> AbstractContextManager[None]:
+        """What a long call says while the first run of the compiled form is made."""
+        return nullcontext() if "compiled" in self.__dict__ else doing("compiling")
 
     def spread(self, points: int, block: int, steps: float, *arguments) -> None:
         """Run `layers(low, high, block, *arguments, workspace)`, which serves the points low to high - 1 by blocks, for
@@ -153,6 +160,10 @@ class Module:
         whole = 0, points, block, *arguments, [0.0] * self.workspace
         if self.is_little(points * steps) and self.interpreted("layers", whole):
             return
+        with self._said():
+            self._run_spread(points, block, steps, arguments)
+
+    def _run_spread(self, points: int, block: int, steps: float, arguments: tuple) -> None:
         run, rest = self.compiled.layers, [self.tables if a is T else a for a in arguments]
         blocks = -(-points // block)
         threads = min(_threads(), blocks) if points * steps * max(1.0, self.weight) > SPLIT else 1

@@ -16,6 +16,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.base.limits import tick
+from meanfield.base.progress import doing
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import K
 from meanfield.functions import balls
@@ -253,6 +254,7 @@ def _gap(ranges) -> tuple[float, float]:
     return low, high
 
 
+@doing("tables of averages")
 def _checked_table(expr, span=(0.0, math.inf)):
     nodes = sorted(expr.atoms(Average), key=str)
     if any(n.n != 1 or n.cov != (K,) or n.mean != (sp.S.Zero,) for n in nodes):

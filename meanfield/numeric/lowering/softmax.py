@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import sympy as sp
 
+from meanfield.base.progress import doing
 from meanfield.base.results import MeanFieldError
 from meanfield.numeric.lowering import cache, printing
 from meanfield.numeric.lowering.functions import Functions, lowers, require_usable
@@ -122,6 +123,7 @@ def _sources() -> str:
 
 
 @lru_cache(maxsize=16)
+@doing("tables of softmax overlaps")
 def tables(T: int) -> Tables:
     """The tables of T ≥ 2 entries with their measured errors, from the cache where they are there.
 

@@ -17,6 +17,7 @@ from flint import arb
 from meanfield.base.export import Result, plain
 from meanfield.base.latex import aligned, joined, solution_tex
 from meanfield.base.printed import wrapped
+from meanfield.base.progress import doing
 from meanfield.base.results import InfiniteAverage, MeanFieldError, Solution, Status, one_line
 from meanfield.base.symbols import Q0, J, K, parameter
 from meanfield.functions import balls
@@ -277,6 +278,7 @@ def numeric_maps(recursion: Recursion, values: dict[str, sp.Expr]) -> tuple[sp.E
 # ------------------------------------------------------------------------------------------------------- the answer
 
 
+@doing("fixed points of K")
 def fixed_points(recursion: Recursion, values: dict[str, sp.Expr]) -> FixedPoints:
     """Every fixed point of K, see `Theory.fixed_points`."""
     step, chi = numeric_maps(recursion, values)
