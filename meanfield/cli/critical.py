@@ -86,7 +86,7 @@ def critical(
             fixed = theory.fixed_points(**place)
             phase = _phase(theory, place, start)
     assert isinstance(line, CriticalLine | OrderChaosLine)  # no pool is asked for here
-    rows = [*line_rows(line), *(point_rows(points) if points else ())]
+    rows = [*line_rows(line), *(point_rows(points) if points is not None else ())]
     if fixed is not None:
         at = ", ".join(f"{k} = {v}" for k, v in place.items())
         rows += [*fixed_rows(fixed, at), *phase_rows(phase, at, start)]
@@ -95,7 +95,7 @@ def critical(
         inputs = {**out.about(theory), **place, **({"input_norm": start} if place else {})}
         results = {
             "line": line,
-            **(points.data() if points else {}),
+            **(points.data() if points is not None else {}),
             "fixed_points": fixed,
             "phase": None if phase is None else phase_data(phase),
             "rows": table.data(),
