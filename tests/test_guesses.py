@@ -109,11 +109,11 @@ LED = {
         ("mf.Activation('z*tanh(z)')", "missing a required argument"),
     ],
     "a network layer by layer": [
-        ("mf.RMSNorm", "writing_a_layer"),
+        ("mf.RMSNorm", "it is meanfield.networks.RMSNorm"),
         ("mf.Layer", "writing_a_layer"),
         ("mf.Linear", "'Dense'"),
         ("mf.Sequential('gelu', mf.Dense())", r"write Nonlinearity\('gelu'\)"),
-        ("mf.derive('gelu', norm='rms')", "writing_a_layer"),
+        ("mf.derive('gelu', norm='rms')", "It is a record, meanfield.networks.RMSNorm"),
         ("mf.derive('gelu', layers=['dense'])", "'architecture'"),
     ],
     "a claim of a paper": [("mf.Claim('K ~ 1/(2*l)')", r"mf\.equal.*docs/extending\.md")],

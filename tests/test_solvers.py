@@ -200,9 +200,9 @@ def test_what_has_not_converged_says_so_and_its_error_is_true(exact):
         assert "have not converged" in str(found).replace("\n", " ")
         with pytest.raises(mf.MeanFieldError, match=f"not known to rtol = 1.0e-12: .*after {steps} iterations"):
             _ = found.test.variance
-    with pytest.raises(AssertionError):  # a residual that is not the one that is left
+    with pytest.raises(AssertionError, match="too small"):  # a residual that is not the one that is left
         wrong = predicted(**CG)
-        assert (off <= wrong.error[0]).all()
+        assert (off <= wrong.error[0]).all(), "the error is too small"
 
 
 def test_rounding_that_leaves_no_more_is_said():
@@ -280,6 +280,9 @@ def test_the_bits_do_not_depend_on_who_works(monkeypatch):
 class Stopped(Exception):
     """What a test stops a run with."""
 
+    def __init__(self) -> None:
+        super().__init__("stopped by the test")
+
 
 def stop_at(step):
     def tell(done, of):
@@ -302,7 +305,7 @@ class TestCheckpoint:
 
     def test_a_run_goes_on_where_it_was(self, tmp_path):
         file, alone = tmp_path / "state.npz", predicted(**CG)
-        with pytest.raises(Stopped):
+        with pytest.raises(Stopped, match="by the test"):
             predicted(**CG, checkpoint=file, progress=stop_at(20))
         found, steps = self.resumed(file)
         assert steps[0] == 21 and steps[-1] == found.iterations == alone.iterations
@@ -318,7 +321,7 @@ class TestCheckpoint:
         monkeypatch.setattr(nystrom, "strip", lambda rank: 50)
         file, more = tmp_path / "state.npz", dict(solver="nystrom", rank=50)
         alone = predicted(**more)
-        with pytest.raises(Stopped):
+        with pytest.raises(Stopped, match="by the test"):
             predicted(**more, checkpoint=file, progress=stop_at(100))
         steps = []
         found = predicted(**more, checkpoint=file, progress=lambda done, of: steps.append(done))

@@ -118,7 +118,10 @@ MISSING: Mapping[str, str] = {
 
 
 _NETWORKS = "mf.check(theory, ...) compares it with finite networks, and mf.measure(theory, ...) measures them"
-_PROCESS = "theory.predict(X, y, X_test, ...) has them; mf.nngp and mf.ntk are kernels for scikit-learn"
+_PROCESS = (
+    "theory.predict(X, y, X_test, ...) has them; mf.nngp(...) and mf.ntk(...) are kernels for scikit-learn's "
+    "GaussianProcessRegressor"
+)
 _TORCH = "mf.recommend(...).torch() is code to paste; no model is touched"
 #: names that are looked for where they are not → what to call instead
 ELSEWHERE: Mapping[str, str] = {

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
@@ -25,7 +24,6 @@ from meanfield.functions.piecewise import jump as jump_at
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.ranges import span
 from meanfield.functions.signs import signs
-from meanfield.symbolic.averages.enclosure import average as integrated
 from meanfield.symbolic.averages.node import Average, average, outermost
 
 FAR = 290  # decades of K around 1 that a walk may cover: what a double can say
@@ -151,7 +149,7 @@ def _node(node: Average, lo: sp.Expr, hi: sp.Expr, digits: int) -> arb:
     moved = p.diff().map(lambda e: (Z[0] * e) ** 2).expr
     second = average(moved, K).subs(K, hi)
     try:
-        size = _bound(second) if isinstance(second, Average) else balls.certified(second, 15)
+        size = second.ball(15) if isinstance(second, Average) else balls.certified(second, 15)
     except InfiniteAverage:  # |z|^{-3/5} has an average, its square has none: the closed form bounds it
         try:
             form = node.closed_form()
@@ -164,16 +162,6 @@ def _node(node: Average, lo: sp.Expr, hi: sp.Expr, digits: int) -> arb:
         jump, edge = jump_at(left, right, Z[0], point), balls.constant(point)
         slope += abs(edge * balls.constant(jump)) * (-(edge**2) / (2 * b)).exp() / (2 * arb.pi() * a).sqrt() / 2
     return value + arb(0, ((b / a).log() * slope).abs_upper())
-
-
-def _bound(node: Average) -> arb:
-    """A ball of a node over a number, which only bounds something: a closed form, which takes a second to be found, is
-    asked where integration has no answer."""
-    with suppress(MeanFieldError):
-        found = integrated(node.integrand, node.cov, node.mean, 15)
-        if found.is_finite():
-            return found
-    return node.ball(15)
 
 
 def _between_ends(node: Average, lo: sp.Expr, hi: sp.Expr, digits: int) -> arb:
