@@ -5,6 +5,7 @@ from . import kernels as kernels
 from . import networks as networks
 from . import prediction as prediction
 from . import presentation as presentation
+from . import recipes as recipes
 from . import symbolic as symbolic
 from . import training as training
 from . import tuning as tuning
@@ -39,6 +40,8 @@ from .networks.records import Scale as Scale
 from .networks.records import Schedule as Schedule
 from .networks.records import Sequential as Sequential
 from .presentation.citation import cite as cite
+from .recipes.named import recipe as recipe
+from .recipes.one_recipe import Recipe as Recipe
 from .symbolic.averages.asked import average as average
 from .symbolic.equality import equal as equal
 from .theory.deriving import derive as derive

@@ -39,7 +39,7 @@ base.limits
 base.arguments base.named
 base.files base.checkpoints base.arrays base.export base.saved base.drawing
 base.latex base.results base.scalars
-networks.pooling networks.records networks.attention networks.folds networks.transformers
+networks.pooling networks.records networks.attention networks.folds networks.roles networks.transformers
 networks.architectures
 functions.heads.record functions.heads.values functions.heads.models functions.heads.exponential
 functions.heads.powers functions.heads.waves functions.heads
@@ -172,6 +172,8 @@ tuning.snippets tuning.answer tuning.scatter tuning.blockwise tuning.transformer
 tuning.transformers tuning.recommend
 tuning.rates tuning.backward tuning.instance tuning.tuned tuning.sweep tuning.descent tuning.wide tuning.sensitivities
 tuning.tune
+recipes.laws recipes.described recipes.followed recipes.change recipes.findings recipes.report recipes.rows
+recipes.language recipes.catalog recipes.one_recipe recipes.named
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.help cli.critical cli.laws cli.widths
 cli.kernels cli.init cli.networks cli.doctor
 cli.app
@@ -338,9 +340,9 @@ def test_every_public_name_has_a_home(room):
         _ = face.dervie
 
 
-def test_the_top_holds_about_forty_names():
+def test_the_top_holds_less_than_fifty_names():
     """The rooms that stand there aside; what they show is listed by a page each."""
-    assert len([n for n in mf.__all__ if n not in FACES]) <= 42
+    assert len([n for n in mf.__all__ if n not in FACES]) <= 47
 
 
 def test_derive_and_table_stay_symbolic():

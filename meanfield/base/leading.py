@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 ROOMS = (
     "networks", "architectures", "symbolic", "kernels", "bias", "empirical", "presentation", "training", "tuning",
-    "data",
+    "data", "recipes",
 )  # fmt: skip
 
 

@@ -9,19 +9,21 @@ import numpy as np
 
 from meanfield.base.results import MeanFieldError
 from meanfield.networks.folds import fold, has_skip, through, with_dense
-from meanfield.networks.records import Block, Constant, Dense, Param, Residual, Schedule
+from meanfield.networks.records import Block, Constant, Dense, Network, Param, Residual, Schedule
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory.theory import Theory
 from meanfield.tuning.records import branch_end
 
-FOLLOWED = ("K", "K_ab", "J", "branch", "entropy", "query_share")
+FOLLOWED = ("K", "K_ab", "J", "branch", "entropy", "query_share", "scores")
 
 
 @dataclass(frozen=True)
 class Followed:
     """One choice of deviations, followed through the blocks: arrays over the layers (K, c, log J) and over the blocks
-    (entropy of the scores over log T, query_share Θ_Q/Θ_V of what a block adds, shares of the branches in the variance
-    of the last layer, fractions of them where they are added), means over draws of the heads."""
+    (entropy of the scores over log T, query_share Θ_Q/Θ_V of what a block adds, scores their standard deviation, shares
+    of the branches in the variance of the last layer, fractions of them where they are added), means over draws of the
+    heads; Theta: by matrix and layer, empty where it was not asked for; spread: the standard deviation over the draws
+    of K and log J at the last layer."""
 
     name: str
     sigmas: Mapping[str, float]
@@ -30,8 +32,11 @@ class Followed:
     log_J: np.ndarray = field(repr=False)
     entropy: np.ndarray = field(repr=False)
     query_share: np.ndarray = field(repr=False)
+    scores: np.ndarray = field(repr=False)
     shares: np.ndarray = field(repr=False)
     fractions: np.ndarray = field(repr=False)
+    Theta: np.ndarray = field(repr=False)
+    spread: Mapping[str, float] = field(repr=False)
 
     @property
     def growth(self) -> float:
@@ -73,26 +78,43 @@ class Follow:
         return tuple(found)
 
     def __call__(self, name: str, sigmas: Mapping[str, float], tangents: bool = True) -> Followed:
-        first = Dense(sigma_w=exactly(sigmas["input"]), sigma_b=0)
-        theory = Theory(with_deviations(self.block, self.roles, sigmas), first)
-        wanted = FOLLOWED if tangents else tuple(n for n in FOLLOWED if n != "J")
-        run = theory.sample(
-            depth=self.depth, tokens=self.tokens, draws=self.draws, seed=self.seed,
-            input_norm=self.input_norm, quantities=wanted,
-        )  # fmt: skip
-        mean = {n: run.estimate(n).mean for n in run.samples}
-        K = mean["K"]
-        log_J = mean.get("log_J", np.full(len(K), np.nan))
         if not self.ends:
             raise MeanFieldError(
                 "Deviations of a network with attention are chosen for branches beside skips, and this block has none; "
                 "look at it with theory.sample(quantities=('K', 'entropy', 'query_share'))."
             )
-        branches = np.stack([mean[n] for n in sorted(n for n in mean if n.startswith("branch["))])
-        return Followed(
-            name, dict(sigmas), K, mean["K_ab"] / K, log_J, mean["entropy[1]"], mean["query_share[1]"],
-            *shares_of(self.block, K, branches),
+        first = Dense(sigma_w=exactly(sigmas["input"]), sigma_b=0)
+        return followed(
+            name, Network(with_deviations(self.block, self.roles, sigmas), first), sigmas, depth=self.depth,
+            tokens=self.tokens, draws=self.draws, seed=self.seed, input_norm=self.input_norm,
+            quantities=FOLLOWED if tangents else tuple(n for n in FOLLOWED if n != "J"),
         )  # fmt: skip
+
+
+def followed(
+    name: str, network: Network, sigmas: Mapping[str, float], *, depth: int, tokens: int, draws: int, seed: int,
+    input_norm: float = 1.0, quantities: tuple[str, ...] = FOLLOWED,
+) -> Followed:  # fmt: skip
+    """A network whose deviations are numbers, followed through its blocks; what it has not (no branch beside a skip, no
+    attention) is empty or not a number."""
+    run = Theory(network.block, network.first).sample(
+        depth=depth, tokens=tokens, draws=draws, seed=seed, input_norm=input_norm, quantities=quantities
+    )
+    mean = {n: run.estimate(n).mean for n in run.samples}
+    K, unknown = mean["K"], np.full(depth - 1, np.nan)
+
+    def several(what: str) -> np.ndarray:
+        found = [mean[n] for n in sorted((n for n in mean if n.startswith(f"{what}[")), key=lambda n: (len(n), n))]
+        return np.stack(found) if found else np.empty((0, depth - 1))
+
+    branches = several("branch")
+    shares = shares_of(network.block, K, branches) if len(branches) else (branches, branches)
+    each = (mean.get(f"{what}[1]", unknown) for what in ("entropy", "query_share", "scores"))
+    spread = {n: float(np.std(run.samples[n][:, -1], ddof=1)) for n in ("K", "log_J") if n in run.samples}
+    return Followed(
+        name, dict(sigmas), K, mean["K_ab"] / K, mean.get("log_J", np.full(len(K), np.nan)), *each, *shares,
+        several("Theta"), spread,
+    )  # fmt: skip
 
 
 def shares_of(block: Block, K: np.ndarray, branches: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

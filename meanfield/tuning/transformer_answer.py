@@ -27,7 +27,7 @@ class TransformerRecommendation(Result):
 
     >>> found = recommend("gpt", depth=5, width=96, heads=8, context=8, seed=1)
     >>> [one.key for one in found.layers]
-    ['input', 'query', 'key', 'value', 'output', 'dense1', 'dense2']
+    ['input', 'query', 'key', 'value', 'output', 'up', 'down']
     >>> found.followed.growth < 3 < found.recipes[0].growth
     True
     """

@@ -10,8 +10,9 @@ import numpy as np
 
 from meanfield.base.results import MeanFieldError
 from meanfield.networks.attention import Attention
-from meanfield.networks.folds import chain, dense_of, fold, holds_activation, rebuild
+from meanfield.networks.folds import chain, dense_of, fold, rebuild
 from meanfield.networks.records import Block, Dense, Network, Param, Residual, Schedule
+from meanfield.networks.roles import roles_of
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.tuning.answer import Layer
 from meanfield.tuning.blockwise import Follow, Followed, exactly, is_free, strength_of, with_deviations
@@ -30,7 +31,7 @@ def recommend_transformer(
     block: Block, *, depth: int, width: int, context: int, draws: int, input_norm: float, seed: int
 ) -> TransformerRecommendation:
     """`recommend` for a block with attention."""
-    roles = _roles(block)
+    roles = roles_of(block)
 
     def most(one: Block, inside: tuple[int, ...]) -> int:
         return max((one.heads if isinstance(one, Attention) else 0, *inside))
@@ -45,7 +46,7 @@ def recommend_transformer(
     follow = Follow(sized, roles, depth, tokens, draws, input_norm, seed)
     each = dict(zip(roles, kinds(block)))
     fans = {r: float(one.fan or 1) * (tokens if one.axis == "tokens" else width) for r, one in each.items()}
-    own, settled = _chosen(follow, free)
+    own, settled = chosen(follow, free)
     common = {
         "GPT-2": {r: _GPT2 * math.sqrt(fan) for r, fan in fans.items()},
         "PyTorch": dict.fromkeys(fans, 1 / math.sqrt(3)) | {"input": 1.0},
@@ -61,28 +62,6 @@ def recommend_transformer(
         Network(with_deviations(block, roles, own.sigmas), Dense(sigma_w=exactly(own.sigmas["input"]), sigma_b=0)),
         tuple(_caveats(own, follow, context, width, settled)),
     )  # fmt: skip
-
-
-def _roles(block: Block) -> tuple[str, ...]:
-    """What each Dense of a block is, in the order they are met."""
-    found: list[str] = []
-
-    def of(one: Block, inside: tuple[None, ...]) -> None:
-        if isinstance(one, Attention):
-            found[-3:] = ["query", "key", "value"]
-        elif one.inner() and holds_activation(one):  # a gate
-            found[-2:] = ["up", "gate"]
-        elif isinstance(one, Dense):
-            found.append("output" if found and found[-1] == "value" else "dense")
-
-    fold(block, of)
-    counts = {one: found.count(one) for one in found}
-    seen: dict[str, int] = {}
-    out = []
-    for one in found:
-        seen[one] = seen.get(one, 0) + 1
-        out.append(one if counts[one] == 1 else f"{one}{seen[one]}")
-    return tuple(out)
 
 
 def _bias(one: Dense) -> float:
@@ -117,7 +96,7 @@ def _sized(block: Block, width: int, heads: int) -> Block:
     return rebuild(block, put)
 
 
-def _chosen(follow: Follow, free: set[str]) -> tuple[Followed, bool]:
+def chosen(follow: Follow, free: set[str]) -> tuple[Followed, bool]:
     """(what is recommended, whether it settled). What ends a branch is such that the least share of each is 1/(4L),
     queries and keys such that Θ_Q/Θ_V is 1 in the geometric mean over the blocks; all else has deviation 1. Where the
     stream does not carry what was added (norms in the way of the skips, skips of another strength than 1, branches

@@ -104,12 +104,16 @@ class Batch:
             found.append(sigma_v**2 * carried.sum(axis=0) + by_query * gram + by_key.sum(axis=0))
         return found
 
-
     def by_queries(self, square: np.ndarray) -> np.ndarray:
-        """Σ over the heads of what the weights of the queries add to the tangent kernel, for every token, where x has
-        the second moments `square`: a tangent of that Gram matrix, through the queries alone."""
+        """Σ over the heads of what the weights of the queries add to the tangent kernel, where x has the second moments
+        `square`: a tangent of that Gram matrix, through the queries alone."""
         channels = None if self.channels is None else replace(self.channels, by_key=0.0)
-        return np.diag(replace(self, column=0.0, channels=channels).moments(0.0, [square])[1])
+        return replace(self, column=0.0, channels=channels).moments(0.0, [square])[1]
+
+    def by_keys(self, square: np.ndarray) -> np.ndarray:
+        """The same of the keys."""
+        channels = None if self.channels is None else replace(self.channels, by_query=0.0)
+        return replace(self, row=0.0, channels=channels).moments(0.0, [square])[1]
 
     def entropy(self) -> np.ndarray:
         """Σ over the heads of the entropy of every token's softmax."""
@@ -171,6 +175,16 @@ class Heads:
             kept = (heads[first : first + most] for first in range(0, len(heads), most))
             for batch, which in draw(scores, heads, kept):
                 yield batch if own is None else replace(batch, values=own[which])
+
+    def deviations(self) -> np.ndarray:
+        """The standard deviation of every token's scores about their mean over all tokens, in the mean over draws:
+        √((G_q)_tt (mean of (G_k)_ss − mean of (G_k)_ss′)), over √d where scores are divided by d."""
+        grams = [one.gram(self.square) for one in (self.query, self.key)]
+        if self.block.qk_norm:
+            grams = [gram / np.multiply.outer(*2 * (np.sqrt(np.diag(gram)),)) for gram in grams]
+        within = max(0.0, np.diag(grams[1]).mean() - grams[1].mean())
+        d = 1.0 if self.block.scale == "1/sqrt(d)" else self.block.key_dim or math.inf
+        return np.sqrt(np.diag(grams[0]) * within / d)
 
     def _values(self, generator: np.random.Generator, count: int) -> np.ndarray:
         """V Vᵀ/d of so many heads of values, which have d channels each: (count, T, T)."""
@@ -240,19 +254,25 @@ def _attention(walk: Walk, block: Attention, x: Signal) -> Signal:
     _refuse(block, (query, key), square, walk.layer)
     heads = Heads(block, query, key, value, square, root_of(square))
     total = [np.zeros_like(square) for _ in moments.own]
-    entropy, by_queries = np.zeros(len(square)), np.zeros(len(square))
+    entropy, by_queries, by_keys = np.zeros(len(square)), np.zeros_like(square), np.zeros_like(square)
     for batch in heads.batches(walk.draws):
         tick()
+        if walk.notes is not None or walk.weights is not None:
+            by_queries += batch.by_queries(square)
         if walk.notes is not None:
             entropy += batch.entropy()
-            by_queries += batch.by_queries(square)
+        if walk.weights is not None:
+            by_keys += batch.by_keys(square)
         for sum_, one in zip(total, batch.moments(value.sigma_w, tangents)):
             sum_ += one
-    own = tuple(one / block.heads for one in total)
+    own = [one / block.heads for one in total]
     if walk.notes is not None:
         walk.notes.put("entropy", entropy / block.heads / math.log(len(square)))
-        walk.notes.put("query_share", by_queries / block.heads / np.diag(own[0]))
-    made = walk.fields.base(np.zeros(len(square)), own, gaussian=False)
+        walk.notes.put("query_share", np.diag(by_queries) / block.heads / np.diag(own[0]))
+        walk.notes.put("scores", heads.deviations())
+    for gram in (by_queries / block.heads, by_keys / block.heads, own[0]):
+        walk.start(own, gram)
+    made = walk.fields.base(np.zeros(len(square)), tuple(own), gaussian=False)
     if block.value_dim is not None:
         walk.fields.narrow.add(made[0].base)
     return made

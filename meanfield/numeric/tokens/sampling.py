@@ -120,7 +120,8 @@ class Sampled(Numbers):
 @dataclass(frozen=True, eq=False)
 class Setting:
     """What is sampled: a block after an input layer of σ's (σ_w, σ_b), T tokens of Gram matrix `gram` at the input;
-    read: "mean" over the tokens, or the "last" one; noted: whether branches, entropies and shares are wanted."""
+    read: "mean" over the tokens, or the "last" one; noted: whether branches, entropies and shares are wanted; weights:
+    the number of Dense in the block where Theta by matrices is wanted, else 0."""
 
     block: Block
     first: Dense
@@ -131,6 +132,7 @@ class Setting:
     seed: int
     read: str = "mean"
     noted: bool = False
+    weights: int = 0
 
 
 def draw_all(setting: Setting, draws: int, mixes: bool, threads: int | None = None) -> Sampled:
@@ -161,10 +163,13 @@ def _one(setting: Setting, draw: int) -> tuple[Fields, dict[str, np.ndarray]]:
     rows = {name: np.empty(depth) for name in ("K", "K_ab")}
     if setting.tangents:
         rows |= {"log_J": np.zeros(depth), "chi": np.empty(depth - 1)}
+    names = [f"Theta[{d}]" for d in range(setting.weights + 1)] if setting.weights else []
+    rows |= {name: np.zeros(depth) for name in names}
     with np.errstate(over="ignore", invalid="ignore"):
         own = _input_layer(setting)
         mean, log_J = np.zeros(tokens), 0.0
         gram = np.eye(tokens)  # of tangents from layer 1 on
+        kernels = [own, *(np.zeros_like(own) for _ in names[1:])] if names else []  # of those of the weights
         for layer in range(1, depth + 1):
             square = own + np.multiply.outer(mean, mean)
             rows["K"][layer - 1] = one = _own(square, setting.read)
@@ -174,12 +179,15 @@ def _one(setting: Setting, draw: int) -> tuple[Fields, dict[str, np.ndarray]]:
                 raise MeanFieldError(
                     f"K overflows at layer {layer} in draw {draw}; take a smaller depth, sigma_w or sigma_b."
                 )
+            for name, kernel in zip(names, kernels):
+                rows[name][layer - 1] = _own(kernel, setting.read)
             if layer == depth:
                 break
-            carried = (gram, np.eye(tokens)) if setting.tangents else ()
+            carried = (gram, np.eye(tokens), *kernels) if setting.tangents else ()
             x = fields.base(mean, (own, *carried))
             walk = Walk(fields, setting.values, layer + 1, depth, tokens, _generators(setting.seed, draw, layer + 1))
             walk.notes = Notes(setting.read) if setting.noted else None
+            walk.weights = 3 if names else None  # behind those of J, of chi and of the input layer
             x = _closed(walk, walk.apply(setting.block, x), tokens)
             for name, value in (walk.notes.found if walk.notes else {}).items():
                 rows.setdefault(name, np.full(depth - 1, np.nan))[layer - 1] = value
@@ -187,7 +195,7 @@ def _one(setting: Setting, draw: int) -> tuple[Fields, dict[str, np.ndarray]]:
             mean, (own, *pushed) = moments.mean, moments.own
             fields.keep(())
             if setting.tangents:
-                gram, fresh = pushed
+                gram, fresh, *kernels = pushed
                 rows["chi"][layer - 1] = _own(fresh, setting.read)
                 size = _own(gram, setting.read)
                 if not 0 < size < math.inf or not 0 < rows["chi"][layer - 1] < math.inf:

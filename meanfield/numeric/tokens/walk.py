@@ -56,8 +56,10 @@ class Notes:
 class Walk:
     """The block that makes layer `layer` of `depth`, at the matrices `draw(law, shape)` returns one after the other.
 
-    values: numbers of the symbols, sigma_w and sigma_b among them; slopes: whether tangents are carried; notes: what is
-    seen on the way beside the signal, None if nobody asks.
+    values: numbers of the symbols, sigma_w and sigma_b among them; notes: what is seen on the way beside the signal,
+    None if nobody asks; weights: the number among the tangents of the one that starts at the weights of the block's
+    first Dense, the others following it in the order in which signals meet them, None where they are not carried; met:
+    how many Dense were met.
     """
 
     fields: Fields
@@ -68,6 +70,14 @@ class Walk:
     draws: Iterator[np.random.Generator]
     stack: list[Signal] = field(default_factory=list)
     notes: Notes | None = None
+    weights: int | None = None
+    met: int = 0
+
+    def start(self, own: list[np.ndarray], gram: np.ndarray) -> None:
+        """Adds to the tangent of the next Dense what its weights and biases start: a Gram matrix."""
+        if self.weights is not None:
+            own[1 + self.weights + self.met] = own[1 + self.weights + self.met] + gram
+            self.met += 1
 
     def apply(self, block: Block, x: Signal) -> Signal:
         """The signal after a block."""
@@ -174,13 +184,19 @@ def _dense(walk: Walk, block: Dense, x: Signal) -> Signal:
     moments = walk.fields.moments(x)
     first, *tangents = moments.own
     square = first + np.multiply.outer(moments.mean, moments.mean)
-    own = (sigma_w**2 * square + sigma_b**2, *(sigma_w**2 * gram for gram in tangents))
-    return walk.fields.base(np.zeros(len(square)), own)
+    own = [sigma_w**2 * square + sigma_b**2, *(sigma_w**2 * gram for gram in tangents)]
+    walk.start(own, own[0])
+    return walk.fields.base(np.zeros(len(square)), tuple(own))
 
 
 def _mix(walk: Walk, block: Dense, x: Signal, sigma_w: float, sigma_b: float) -> Signal:
     """x → σ_w T^{−1/2} W x + σ_b b, W and b drawn: exact where x is Gaussian, else T must be large enough for a sum
     over T tokens to be one."""
+    if walk.weights is not None:
+        raise MeanFieldError(
+            "Theta of the sampled theory was asked for with a Dense on tokens, whose weights all neurons share; ask "
+            "for other quantities, or measure such a network with measure(..., tokens=...)."
+        )
     fields = walk.fields
     moments = fields.moments(x, walk.alive())
     fields.closed |= not is_gaussian(x)

@@ -21,7 +21,8 @@ from meanfield.theory.verbs.maps import Maps
 from meanfield.theory.verbs.values import decided, deviations, double, numbered
 
 QUANTITIES = ("K", "K_ab", "J", "chi")
-NOTED = ("branch", "entropy", "query_share")  # of every skip, and of every Attention
+NOTED = ("branch", "entropy", "query_share", "scores")  # of every skip, and of every Attention
+BY_MATRICES = "Theta"
 READ = ("mean", "last")
 MOST_TOKENS = 4096
 DEEPEST = 10**5
@@ -81,10 +82,11 @@ def run_sample(
         f"{T} tokens ({widest:g} inside the block)",
         "take fewer tokens or threads=1",
     )
-    tangents = bool({"J", "chi"} & set(wanted))
+    weights = len(dense_of(block)) if BY_MATRICES in wanted else 0
+    tangents = bool({"J", "chi", BY_MATRICES} & set(wanted))
     where = choice(read, "read", READ)
     noted = bool(set(NOTED) & set(wanted))
-    setting = Setting(block, first, inputs, layers, numbers, tangents, start, where, noted)
+    setting = Setting(block, first, inputs, layers, numbers, tangents, start, where, noted, weights)
     found = draw_all(setting, count, mixes, workers)
     keys = {"log_J" if name == "J" else name for name in wanted}
     return found.only(tuple(name for name in found.samples if name.partition("[")[0] in keys))
@@ -96,9 +98,9 @@ def _quantities(given: object, block: Block) -> tuple[str, ...]:
         return QUANTITIES[:2] if jumps else QUANTITIES
     asked = names_of(given, "quantities")
     for name in asked:
-        if name not in (*QUANTITIES, *NOTED):
-            raise unknown("quantity of the sampled theory", name, (*QUANTITIES, *NOTED))
-    if jumps and {"J", "chi"} & set(asked):
+        if name not in (*QUANTITIES, *NOTED, BY_MATRICES):
+            raise unknown("quantity of the sampled theory", name, (*QUANTITIES, *NOTED, BY_MATRICES))
+    if jumps and {"J", "chi", BY_MATRICES} & set(asked):
         raise MeanFieldError(f"J of {jumps[0]} is infinite, because it jumps; ask for quantities=('K', 'K_ab').")
     return tuple(asked)
 

@@ -1,0 +1,16 @@
+from .catalog import names as names
+from .change import Change as Change
+from .laws import Law as Law
+from .laws import kaiming_uniform as kaiming_uniform
+from .laws import normal as normal
+from .laws import orthogonal as orthogonal
+from .laws import trunc_normal_ as trunc_normal_
+from .laws import truncated as truncated
+from .laws import uniform as uniform
+from .laws import xavier_normal as xavier_normal
+from .laws import xavier_uniform as xavier_uniform
+from .laws import zeros as zeros
+from .named import recipe as recipe
+from .one_recipe import Recipe as Recipe
+from .report import Comparison as Comparison
+from .report import Report as Report

@@ -1,0 +1,29 @@
+"""Public recipes by name."""
+
+from __future__ import annotations
+
+from meanfield.base.arguments import shown
+from meanfield.base.results import MeanFieldError
+from meanfield.base.words import unknown
+from meanfield.recipes import language
+from meanfield.recipes.rows import Row
+
+_ROWS = {one.name: one for one in language.ROWS}
+
+
+def names() -> tuple[str, ...]:
+    """The names that `recipe` knows.
+
+    >>> {"gpt2", "llama", "bert", "vit"} <= set(names())
+    True
+    """
+    return tuple(_ROWS)
+
+
+def row_of(name: str) -> Row:
+    """A public recipe as it is written."""
+    if not isinstance(name, str):
+        raise MeanFieldError(f"A recipe is asked for by its name, but {shown(name)} was given.")
+    if name not in _ROWS:
+        raise unknown("recipe", name, tuple(_ROWS))
+    return _ROWS[name]

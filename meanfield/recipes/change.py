@@ -1,0 +1,106 @@
+"""The one change of a recipe that helps its first passes most."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from meanfield.base.export import Result
+from meanfield.base.results import MeanFieldError
+from meanfield.networks.folds import with_dense
+from meanfield.networks.records import Param
+from meanfield.networks.roles import HEADS
+from meanfield.recipes.described import Described
+from meanfield.recipes.followed import run
+from meanfield.recipes.laws import normal
+from meanfield.tuning.blockwise import Follow, Followed
+from meanfield.tuning.transformers import LEAST, chosen
+
+DRAWS = 2
+QUICK = 16  # tokens by which changes are compared
+
+
+@dataclass(frozen=True)
+class Change(Result):
+    """Other deviations for one group of matrices; see `best_change`.
+
+    kinds: what is changed; deviations: of their entries (in the first block), as `recommend` chooses them for this
+    architecture; recipe: the recipe with the change; trouble: of the recipe and with the change (`trouble`); before,
+    after: growth K_L/K_1 and log J of both.
+    """
+
+    kinds: tuple[str, ...]
+    deviations: tuple[float, ...]
+    recipe: Described
+    trouble: tuple[float, float]
+    before: tuple[float, float]
+    after: tuple[float, float]
+
+    def __str__(self) -> str:
+        each = ", ".join(f"{kind} {value:.3g}" for kind, value in zip(self.kinds, self.deviations))
+        (growth, log_J), (grew, was) = self.after, self.before
+        return f"deviations of {each}: K_L/K_1 = {growth:.3g} for {grew:.3g}, log J = {log_J:.2g} for {was:.2g}"
+
+
+def trouble(one: Followed) -> float:
+    """How far a network is from one that keeps its signals and trains all of its matrices: |log K_L/K_1| + |log J| +
+    the mean of |log Θ_Q/Θ_V| over the blocks + by how much, as a logarithm, the least share of a branch in the last
+    layer is below 1/(4L)."""
+    found = abs(math.log(one.growth)) + abs(float(one.log_J[-1]))
+    with np.errstate(divide="ignore"):
+        if np.isfinite(one.query_share).any():
+            found += min(50.0, float(np.abs(np.log(one.query_share)).mean()))
+        if one.shares.size:
+            found += float(np.maximum(0.0, np.log(LEAST / max(one.least_share, 1e-20))))
+    return found
+
+
+def best_change(recipe: Described, tokens: int, seed: int) -> Change | None:
+    """Of the embeddings, queries and keys, values, first and last matrices of branches: the group whose deviations,
+    put to what `recommend` chooses for this architecture, lower `trouble` most; None where none lowers it."""
+    tokens = min(tokens, QUICK)
+    open_block = with_dense(recipe.network.block, lambda _, one: replace(one, sigma_w=Param("sigma_w")))
+    follow = Follow(open_block, recipe.roles, recipe.depth + 1, tokens, DRAWS, 1.0, seed)
+    if not follow.ends:
+        return None
+    try:
+        target = chosen(follow, set(recipe.roles))[0].sigmas
+        before = run(recipe, tokens=tokens, draws=DRAWS, seed=seed, shares=False)
+    except MeanFieldError:
+        return None
+    now, best = trouble(before), None
+    for kinds in _groups(recipe, follow):
+        changed = recipe.with_laws(f"{recipe.name}, changed", **_laws(recipe, kinds, target))
+        after = run(changed, tokens=tokens, draws=DRAWS, seed=seed, shares=False)
+        left = trouble(after)
+        if left < (now if best is None else best.trouble[1]) - 0.05:
+            ends = [(one.growth, float(one.log_J[-1])) for one in (before, after)]
+            values = tuple(changed.deviation(kind) for kind in kinds)
+            best = Change(kinds, values, changed, (now, left), *ends)
+    return best
+
+
+def _groups(recipe: Described, follow: Follow) -> list[tuple[str, ...]]:
+    held, ends = recipe.roles, [one for one in follow.ends if one is not None]
+
+    def of(*begins: str) -> tuple[str, ...]:
+        return tuple(one for one in held if one.rstrip("0123456789") in begins)
+
+    embeddings = () if recipe.input_norm else ("token",)
+    inner = tuple(one for one in held if one not in ends and not one.startswith(HEADS))
+    groups = [embeddings, of("query", "key"), of("value"), inner, tuple(dict.fromkeys(ends))]
+    return [one for one in groups if one]
+
+
+def _laws(recipe: Described, kinds: tuple[str, ...], target: object) -> dict[str, object]:
+    """Laws that have the deviations of the target: normal ones, as texts of the fan-in."""
+    out: dict[str, object] = {}
+    for kind in kinds:
+        if kind == "token":
+            out |= {"token": normal(repr(target["input"]))}  # type: ignore[index]
+            out |= {"position": normal("0")} if "position" in recipe.laws else {}
+        else:
+            out[kind] = normal(f"{target[kind]!r}/sqrt(n)")  # type: ignore[index]
+    return out

@@ -1,0 +1,282 @@
+"""A recipe: an architecture, the law that each kind of its matrices is drawn by, and its sizes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from meanfield.base.arguments import record, shown, whole
+from meanfield.base.export import Result
+from meanfield.base.results import MeanFieldError
+from meanfield.base.words import unknown
+from meanfield.networks.architectures import PRESETS, usual_activation
+from meanfield.networks.attention import Attention
+from meanfield.networks.folds import dense_of, fold, rebuild, with_dense
+from meanfield.networks.records import Block, Constant, Dense, Network, Number, Schedule
+from meanfield.networks.roles import HEADS, roles_of
+from meanfield.recipes.laws import Law, cut_deviation, law_of
+from meanfield.theory.deriving import derive
+from meanfield.theory.theory import Theory
+from meanfield.tuning.records import kinds
+
+BESIDE = ("token", "position", "head", "bias")  # kinds that are no Dense of the block
+_MOST = 1 << 24
+
+
+@record
+@dataclass(frozen=True, eq=False)
+class Described(Result):
+    """What a `Recipe` holds: an architecture and the laws of its matrices at given sizes."""
+
+    architecture: Network
+    laws: Mapping[str, Law]
+    depth: int
+    width: int
+    context: int = 1024
+    vocabulary: int | None = None
+    tied: bool = False
+    input_norm: bool = False
+    final_norm: bool = True
+    name: str = "own"
+    source: str = ""
+    notes: tuple[str, ...] = ()
+    _network: Network = field(init=False, repr=False)
+
+    def __init__(
+        self, architecture: object, laws: Mapping[str, object], *, depth: object, width: object, context: object = 1024,
+        vocabulary: object = None, tied: bool = False, input_norm: bool = False, final_norm: bool = True,
+        name: str = "own", source: str = "", notes: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        put = object.__setattr__
+        for key, value in (("depth", depth), ("width", width), ("context", context)):
+            put(self, key, whole(value, f"The {key} of a recipe", 2 if key == "context" else 1, _MOST))
+        put(self, "vocabulary", None if vocabulary is None else whole(vocabulary, "The vocabulary", 1, 1 << 40))
+        for key, given in (("tied", tied), ("input_norm", input_norm), ("final_norm", final_norm), ("name", name)):
+            put(self, key, given)
+        put(self, "source", source)
+        put(self, "notes", tuple(notes))
+        put(self, "architecture", _network_of(architecture))
+        if not isinstance(laws, Mapping):
+            raise MeanFieldError(
+                f"The laws of a recipe are given by kind of matrix, {{'query': 0.02, …}}, but {shown(laws)} was given."
+            )
+        put(self, "laws", {str(kind): law_of(law, f"The law of {kind}") for kind, law in laws.items()})
+        self._refuse()
+        put(self, "_network", _with_numbers(self))
+
+    def _refuse(self) -> None:
+        held = self.roles
+        known = (*held, *BESIDE, *(f"{one} bias" for one in held))
+        for kind in self.laws:
+            if kind not in known:
+                raise unknown("kind of matrix of this recipe", kind, known)
+        needed = ("token", *held)
+        missing = [kind for kind in needed if kind not in self.laws]
+        if missing:
+            raise MeanFieldError(
+                f"The recipe has no law for {', '.join(missing)}; its kinds of matrices are {', '.join(needed)}."
+            )
+        heads = _largest(self.architecture.block, lambda one: one.heads if one.key_dim is None else 1)
+        if self.width % heads:
+            raise MeanFieldError(
+                f"The heads of an Attention divide its width, but {heads} heads of width {self.width} were given."
+            )
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The kinds of the block's matrices, in the order in which signals meet them."""
+        return roles_of(self.architecture.block)
+
+    @property
+    def heads(self) -> int | None:
+        """The heads of its attention; None without attention."""
+        return _largest(self.architecture.block, lambda one: one.heads) or None
+
+    @property
+    def network(self) -> Network:
+        """The record with the standard deviations of this recipe as numbers (a `Schedule` where they go with l)."""
+        return self._network
+
+    @property
+    def theory(self) -> Theory:
+        """`meanfield.derive(architecture=self.network)`."""
+        return derive(architecture=self._network)
+
+    @property
+    def sigmas(self) -> dict[str, float]:
+        """σ_w of every kind of matrix, its deviation times √fan-in (in the first block), and that of the embeddings as
+        "input"."""
+        found = {"input": float(self._network.first.sigma_w)}  # type: ignore[arg-type]
+        for role, one in zip(self.roles, dense_of(self._network.block)):
+            held = one.sigma_w.value if isinstance(one.sigma_w, Schedule) else one.sigma_w
+            found[role] = float(held)  # type: ignore[arg-type]
+        return found
+
+    def sizes(self, role: str = "") -> dict[str, object]:
+        """What the letters of a law stand for; with the role of a matrix, its fan-in and fan-out, too."""
+        return _sizes(self, role)
+
+    def deviation(self, kind: str, block: int = 1) -> float:
+        """The standard deviation of the entries of a kind of matrix in the forward pass."""
+        if kind not in self.laws:
+            raise unknown("kind of matrix of this recipe", kind, tuple(self.laws))
+        return self.laws[kind].true_deviation(self.sizes(kind) | {"l": block})
+
+    def with_laws(self, name: str | None = None, **laws: object) -> Self:
+        """The same recipe with other laws for some kinds: `recipe.with_laws(token=1)`."""
+        made = {kind: law_of(law, f"The law of {kind}") for kind, law in laws.items()}
+        own = {f: getattr(self, f) for f in ("context", "vocabulary", "tied", "input_norm", "final_norm", "notes")}
+        return type(self)(
+            self.architecture, {**self.laws, **made}, depth=self.depth, width=self.width, source=self.source,
+            name=self.name if name is None else name, **own,
+        )  # fmt: skip
+
+    def torch(self) -> str:
+        """Code for PyTorch: `init_(weight, kind, block)` draws one matrix in place, as this recipe does."""
+        return "\n".join(_torch(self))
+
+    def data(self) -> dict[str, Any]:
+        """Name, sizes, laws, the true standard deviations and σ_w by kind of matrix, source and notes."""
+        names = ("name", "depth", "width", "context", "vocabulary", "tied", "input_norm", "final_norm", "source")
+        found = {n: getattr(self, n) for n in names} | {"heads": self.heads, "notes": list(self.notes)}
+        rows = {k: {"law": str(v), "deviation": self.deviation(k)} for k, v in self.laws.items()}
+        return found | {"laws": rows, "sigmas": self.sigmas, "record": repr(self.network)}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, depth={self.depth}, width={self.width})"
+
+    def __str__(self) -> str:
+        out = [f"{self.name}: {self.depth} blocks, width {self.width}" + (f"; {self.source}" if self.source else "")]
+        for kind, law in self.laws.items():
+            out.append(f"  {kind:<10}{self.deviation(kind):>12.6g}   {law}")
+        return "\n".join(out + [f"  note: {one}" for one in self.notes])
+
+
+def _network_of(architecture: object) -> Network:
+    if isinstance(architecture, str):
+        if usual_activation(architecture) is None:
+            raise MeanFieldError(
+                f"The preset {architecture} needs an activation; give meanfield.architectures.{architecture}('relu')."
+            )
+        architecture = PRESETS[architecture]()
+    if isinstance(architecture, Network):
+        return architecture
+    if isinstance(architecture, Block):
+        return Network(architecture, Dense(sigma_b=0))
+    raise MeanFieldError(
+        "The architecture of a recipe is a Network, a block, or a preset's name such as 'gpt', but "
+        f"{shown(architecture)} was given."
+    )
+
+
+def _largest(block: Block, of: Any) -> int:
+    def most(one: Block, inside: tuple[int, ...]) -> int:
+        return max((of(one) if isinstance(one, Attention) else 0, *inside))
+
+    found: int = fold(block, most)
+    return found
+
+
+def _number(value: object) -> object:
+    """A size in a formula: a whole number where it is one."""
+    if value is None:
+        return None
+    held = float(value)  # type: ignore[arg-type]
+    return int(held) if held == int(held) else repr(held)
+
+
+def _sizes(recipe: Described, role: str) -> dict[str, object]:
+    block, d = recipe.architecture.block, recipe.width
+    of = role.removesuffix(" bias")
+    each = dict(zip(recipe.roles, kinds(block)))
+    heads = _largest(block, lambda one: one.heads)
+    h = _largest(block, lambda one: one.key_dim or 0) or (d // heads if heads else None)
+    groups = _largest(block, lambda one: one.key_heads)
+    v = _largest(block, lambda one: one.value_dim or 0) or h
+    hidden = [float(k.made) * d for k in each.values() if k.axis == "neurons" and k.made not in (None, 1)]
+    found: dict[str, object] = {
+        "d": d, "f": _number(max(hidden, default=d)), "h": h, "H": heads or None, "L": recipe.depth, "l": 1,
+        "T": recipe.context, "V": recipe.vocabulary,
+    }  # fmt: skip
+    if of in each:
+        kind = each[of]
+        size = recipe.context if kind.axis == "tokens" else d
+        n, m = (None if one is None else float(one) * size for one in (kind.fan, kind.made))
+        if of.startswith(HEADS) and h is not None and v is not None:
+            m = heads * h if of.startswith("query") else groups * (h if of.startswith("key") else v)
+        if of.startswith("output") and v is not None:
+            n = heads * v
+        found |= {"n": _number(n), "m": _number(m)}
+    elif of in ("token", "position"):
+        found |= {"n": d, "m": d}
+    elif of == "head":
+        found |= {"n": d, "m": recipe.vocabulary}
+    return found
+
+
+def _with_numbers(recipe: Described) -> Network:
+    """The record with σ_w = √fan-in times the deviation of every kind, exact where it is an exact number."""
+    held, laws = recipe.roles, recipe.laws
+
+    def of(law: Law, sizes: dict[str, object], factor: str) -> Number | Schedule:
+        power, value = law.power(sizes), law.number(sizes, factor)
+        return value if power == 0 else Schedule(value, power)
+
+    def put(at: int, one: Dense) -> Dense:
+        role = held[at]
+        sizes = recipe.sizes(role)
+        bias = laws.get(f"{role} bias", laws.get("bias"))
+        sigma_b = 0 if bias is None else of(bias, sizes, "1")
+        return replace(one, sigma_w=of(laws[role], sizes, "sqrt(n)"), sigma_b=sigma_b)
+
+    block = rebuild(with_dense(recipe.architecture.block, put), lambda one: _sized(one, recipe.width))
+    if recipe.input_norm:
+        return Network(block, Dense(sigma_w=1, sigma_b=0))
+    parts = [recipe.deviation(kind) for kind in ("token", "position") if kind in laws]
+    size = parts[0] if len(parts) == 1 else math.hypot(*parts)
+    if not 0 < size < math.inf:
+        raise MeanFieldError(
+            f"The embeddings of recipe {recipe.name} have size {size:g}, so that nothing enters the first block; give "
+            "token= a deviation > 0."
+        )
+    return Network(block, Dense(sigma_w=Constant(repr(size)), sigma_b=0))
+
+
+def _sized(one: Block, width: int) -> Block:
+    """An Attention whose heads have the dimensions that this width gives them."""
+    if not isinstance(one, Attention) or one.key_dim is not None:
+        return one
+    return replace(one, key_dim=width // one.heads)
+
+
+_CALLS = re.compile(r"\b(sqrt|log)\(")
+
+
+def _torch(recipe: Described) -> list[str]:
+    out = [
+        "import math", "import torch", "",
+        f"# {recipe.name}: {recipe.depth} blocks, width {recipe.width}. {recipe.source}".rstrip(),
+        *(f"# {one}" for one in recipe.notes),
+        "@torch.no_grad()", "def init_(weight, kind, block=1):",
+        '    """Draws one weight in place; kind: what it is for; block: its number, from 1."""',
+    ]  # fmt: skip
+    for number, (kind, law) in enumerate(recipe.laws.items()):
+        text = _CALLS.sub(r"math.\1(", law.written(recipe.sizes(kind) | {"l": "block"}))
+        how = {
+            "normal": f"weight.normal_(0.0, {text})",
+            "uniform": f"weight.uniform_(-({text}), {text})",
+            "orthogonal": f"torch.nn.init.orthogonal_(weight, {text})",
+            "truncated": _truncated(law, text),
+        }[law.shape]
+        out += [f"    {'elif' if number else 'if'} kind == {kind!r}:  # {law}", f"        {how}"]
+    return [*out, "    else:", '        raise ValueError(f"no kind of matrix is called {kind}")']
+
+
+def _truncated(law: Law, text: str) -> str:
+    """trunc_normal_ takes the deviation before the cut, and the ends in absolute numbers."""
+    size = f"({text}) / {cut_deviation(law.cut)!r}" if law.corrected else f"({text})"
+    end = repr(law.cut) if law.absolute else f"{law.cut!r} * {size}"
+    return f"torch.nn.init.trunc_normal_(weight, 0.0, {size}, -({end}), {end})"

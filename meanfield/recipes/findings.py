@@ -1,0 +1,129 @@
+"""What a report says in words: what is critical, what is switched off, what drowns. Each sentence has its rule here."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from meanfield.networks.folds import fold
+from meanfield.recipes.described import Described
+from meanfield.tuning.blockwise import Followed
+
+NEAR = 1.0  # |log| up to which a size counts as kept
+FIRST = 2.0  # growth in the first block from which on embeddings are said to drown
+UNIFORM = 0.99  # entropy over log T from which on attention is said to be uniform
+SILENT = 0.05  # of 1/L: the share of the last layer below which a branch is said to be silent
+OFF = 1e-4  # of the stream: below it a branch is said to be switched off
+ALIKE = 0.9  # correlation of tokens from which on they are said to be alike
+
+
+def assumed(recipe: Described, tokens: int) -> str:
+    """The first line of a report: what it assumes of the input."""
+    what = "behind a norm" if recipe.input_norm else "positions added" if "position" in recipe.laws else "tokens alone"
+    return f"assumes independent tokens, the recipe's embeddings ({what}); {tokens} of {recipe.context} tokens followed"
+
+
+def findings(recipe: Described, f: Followed, tokens: int) -> tuple[str, ...]:
+    """The sentences of a report."""
+    out = [_stream(f), _jacobian(f)]
+    if f.c[-1] > ALIKE and f.c[0] < 0.5:
+        out.append(f"tokens become alike (correlation {f.c[-1]:.3g} at the end): attention has little to choose from.")
+    out += _attention(recipe, f, tokens) + _branches(recipe, f) + _gates(recipe) + _head(recipe, f)
+    return (*out, _width(recipe, f, tokens))
+
+
+def _stream(f: Followed) -> str:
+    first, kept = f.K[1] / f.K[0], 1 - float(f.shares.sum())
+    if not f.shares.size:
+        return f"K changes {f.growth:.3g}-fold from the first layer to the last."
+    if first > FIRST:
+        return (
+            f"the embeddings drown: K grows {first:.3g}-fold in the first block and {f.growth:.4g}-fold in all; "
+            f"{100 * kept:.2g} % of the last layer's variance is theirs."
+        )
+    return f"K grows {f.growth:.4g}-fold; {100 * kept:.2g} % of the last layer's variance is that of the embeddings."
+
+
+def _jacobian(f: Followed) -> str:
+    J = float(f.log_J[-1])
+    blocks = len(f.log_J) - 1
+    if math.isnan(J):
+        return "J is not known."
+    if abs(J) <= NEAR:
+        return f"gradients keep their size through the blocks: J = {math.exp(J):.3g}."
+    verb = "grow" if J > 0 else "shrink"
+    return f"squared gradients {verb} by e^{J:.3g} towards the input, e^{J / blocks:.2g} a block in the mean."
+
+
+def _masked(recipe: Described) -> bool:
+    return fold(recipe.network.block, lambda one, inside: getattr(one, "causal", False) or any(inside))
+
+
+def _uniform_entropy(tokens: int) -> float:
+    """The entropy of equal weights under a mask over log T, in the mean over tokens."""
+    return sum(math.log(t) for t in range(1, tokens + 1)) / (tokens * math.log(tokens))
+
+
+def _attention(recipe: Described, f: Followed, tokens: int) -> list[str]:
+    if not np.isfinite(f.entropy).any():
+        return []
+    uniform = _uniform_entropy(tokens) if _masked(recipe) else 1.0
+    low, share = float(np.nanmin(f.entropy)) / uniform, float(np.nanmedian(f.query_share))
+    out = []
+    if low > UNIFORM and share < 0.1:
+        out.append(
+            f"attention is uniform in every block ({100 * low:.3g} % of the entropy of equal weights or more, scores "
+            f"deviate by {np.nanmax(f.scores):.2g} at most): queries and keys are nearly off, Θ_Q/Θ_V = {share:.2g}."
+        )
+    elif share < 0.1:
+        out.append(f"queries and keys hardly learn beside the values: Θ_Q/Θ_V = {share:.2g}.")
+    return out
+
+
+def _branches(recipe: Described, f: Followed) -> list[str]:
+    if not f.shares.size:
+        return []
+    off = [i + 1 for i, row in enumerate(f.fractions) if row.max() < OFF]
+    if off:
+        which = " and ".join(map(str, off))
+        return [f"branch {which} of a block is switched off: less than {OFF:g} of the stream in every block."]
+    least = f.least_share
+    i, block = np.unravel_index(int(f.shares.argmin()), f.shares.shape)
+    if least < SILENT:
+        return [f"branch {i + 1} of block {block + 1} is nearly silent: {least:.2g}/L of the last layer's variance."]
+    return []
+
+
+def _gates(recipe: Described) -> list[str]:
+    if recipe.sigmas.get("gate", 1.0) < 1e-3:
+        return ["the gate's matrix is about 0, so that nothing is gated at the start."]
+    return []
+
+
+def _head(recipe: Described, f: Followed) -> list[str]:
+    kind = "token" if recipe.tied else "head"
+    if kind not in recipe.laws:
+        return []
+    law = recipe.laws[kind]
+    if recipe.tied:  # the stored matrix: what multiplies embeddings does not multiply the head
+        size = type(law)(law.deviation, law.shape, law.cut, law.absolute, law.corrected).true_deviation(
+            recipe.sizes("token")
+        )
+    else:
+        size = recipe.deviation("head")
+    logits = size * math.sqrt(recipe.width) * (1.0 if recipe.final_norm else math.sqrt(f.K[-1]))
+    what = "the tied head, one matrix with the embeddings," if recipe.tied else "the head"
+    return [f"{what} makes logits of deviation {logits:.3g}."]
+
+
+def _width(recipe: Described, f: Followed, tokens: int) -> str:
+    parts = []
+    if recipe.heads is not None and f.spread.get("K", 0.0) > 0:
+        share, log_J = 100 * f.spread["K"] / f.K[-1], f.spread.get("log_J", 0.0)
+        parts.append(f"its {recipe.heads} drawn heads scatter K_L by {share:.2g} % and log J by {log_J:.2g}")
+    ratio, blocks = recipe.context / recipe.width, recipe.depth / recipe.width
+    if recipe.heads is not None:
+        parts.append(f"the softmax over {recipe.context} tokens misses shares of the order {ratio:.2g} (tokens/width)")
+    parts.append(f"fluctuations between networks are of the order {blocks:.2g} (blocks/width)")
+    return "finite width: " + "; ".join(parts) + "."

@@ -1,0 +1,56 @@
+"""Public recipes as data, and one of them at given sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from meanfield.recipes.described import Described
+
+R = TypeVar("R", bound=Described)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A public recipe: the architecture as a function of its sizes, the laws of its matrices, and where it was read.
+
+    make: from (depth, width, heads, hidden, groups) to a network whose deviations are open; laws: by kind of matrix;
+    sizes: those of a usual model; more: what a `Recipe` is told beside (tied, input_norm, final_norm); notes: what
+    it has that the record does not; source: repository, file and lines.
+    """
+
+    name: str
+    make: Callable[..., Any]
+    laws: Mapping[str, object]
+    sizes: Mapping[str, Any]
+    source: str
+    more: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def made(kind: type[R], row: Row, given: Mapping[str, Any], **more: Any) -> R:
+    """A row at sizes, as a `kind`; more: what differs from it (laws, tied, notes, name)."""
+    sizes = dict(row.sizes) | dict(given)
+    usual = row.sizes
+    if "width" in given and sizes["width"] != usual["width"]:
+        if "heads" in usual and "heads" not in given:
+            sizes["heads"] = _heads(int(sizes["width"]), usual["width"] // usual["heads"])
+            sizes.pop("groups", None) if "groups" not in given else None
+        if "hidden" in usual and "hidden" not in given:
+            sizes["hidden"] = round(sizes["width"] * usual["hidden"] / usual["width"])
+    elif "heads" in given and "groups" not in given:
+        sizes.pop("groups", None)
+    shape = {k: sizes.get(k) for k in ("depth", "width", "heads", "hidden", "groups")}
+    own = dict(row.more) | {"name": row.name, "source": row.source, "notes": row.notes} | more
+    laws = own.pop("laws", row.laws)
+    return kind(
+        row.make(**{k: v for k, v in shape.items() if v is not None}), laws, depth=sizes["depth"],
+        width=sizes["width"], context=sizes["context"], vocabulary=sizes.get("vocabulary"), **own,
+    )  # fmt: skip
+
+
+def _heads(width: int, size: int) -> int:
+    """How many heads of this dimension a width has; the nearest number that divides it."""
+    wanted = max(1, round(width / size))
+    return min((n for n in range(1, width + 1) if width % n == 0), key=lambda n: abs(n - wanted))
