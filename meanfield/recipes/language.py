@@ -10,8 +10,7 @@ from meanfield.networks.transformers import encoder_postln, gpt, llama
 from meanfield.recipes.laws import trunc_normal_, truncated
 from meanfield.recipes.rows import Row
 
-FLAT, SCALED = ".02", ".02/sqrt(2*L)"
-BY_BLOCK = ".02/sqrt(2*l)"
+FLAT, SCALED, BY_BLOCK = "s", "s/sqrt(2*L)", "s/sqrt(2*l)"
 
 
 def plain(

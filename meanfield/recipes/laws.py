@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from meanfield.base.arguments import choice, record, shown
@@ -17,7 +17,7 @@ SHAPES = ("normal", "uniform", "truncated", "orthogonal")
 #: what the letters of a formula stand for
 SIZES = {
     "n": "fan-in", "m": "fan-out", "d": "width", "f": "hidden neurons of the feed-forward branch", "h": "key dimension",
-    "H": "heads", "L": "blocks", "l": "number of the block, from 1", "T": "context", "V": "vocabulary",
+    "H": "heads", "L": "blocks", "l": "number of the block, from 1", "T": "context", "V": "vocabulary", "s": "base deviation of the configuration",
 }  # fmt: skip
 _LETTER = re.compile(r"(?<![A-Za-z_0-9.])([A-Za-z])(?![A-Za-z_0-9(])")
 
@@ -74,6 +74,19 @@ class Law:
     def written(self, sizes: Mapping[str, object]) -> str:
         """The parameter with these sizes in their places, as text."""
         return self._with(self.deviation, sizes)
+
+    def based_on(self, std: str) -> Law:
+        """The law with the base deviation s of a configuration as a number.
+
+        >>> str(normal("s/sqrt(2*L)").based_on(".02"))
+        'normal, .02/sqrt(2*L)'
+        """
+
+        def put(found: re.Match[str]) -> str:
+            return std if found.group(1) == "s" else found.group(1)
+
+        deviation, multiplier = (_LETTER.sub(put, text) for text in (self.deviation, self.multiplier))
+        return replace(self, deviation=deviation, multiplier=multiplier)
 
     def true_deviation(self, sizes: Mapping[str, object]) -> float:
         """The standard deviation of an entry, as the forward pass has it."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from meanfield.recipes.described import Described
+from meanfield.recipes.laws import law_of
 
 R = TypeVar("R", bound=Described)
 
@@ -17,7 +18,8 @@ class Row:
 
     make: from (depth, width, heads, hidden, groups) to a network whose deviations are open; laws: by kind of matrix;
     sizes: those of a usual model; more: what a `Recipe` is told beside (tied, input_norm, final_norm); notes: what
-    it has that the record does not; source: repository, file and lines.
+    it has that the record does not; source: repository, file and lines; std: the letter s of the laws, the number that
+    configurations hold (initializer_range).
     """
 
     name: str
@@ -27,6 +29,7 @@ class Row:
     source: str
     more: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    std: str = ".02"
 
 
 def made(kind: type[R], row: Row, given: Mapping[str, Any], **more: Any) -> R:
@@ -43,7 +46,8 @@ def made(kind: type[R], row: Row, given: Mapping[str, Any], **more: Any) -> R:
         sizes.pop("groups", None)
     shape = {k: sizes.get(k) for k in ("depth", "width", "heads", "hidden", "groups")}
     own = dict(row.more) | {"name": row.name, "source": row.source, "notes": row.notes} | more
-    laws = own.pop("laws", row.laws)
+    base = str(sizes.get("std", row.std))
+    laws = {kind: law_of(law, kind).based_on(base) for kind, law in own.pop("laws", row.laws).items()}
     return kind(
         row.make(**{k: v for k, v in shape.items() if v is not None}), laws, depth=sizes["depth"],
         width=sizes["width"], context=sizes["context"], vocabulary=sizes.get("vocabulary"), **own,
