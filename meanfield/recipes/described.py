@@ -263,7 +263,8 @@ def _torch(recipe: Described) -> list[str]:
         "@torch.no_grad()", "def init_(weight, kind, block=1):",
         '    """Draws one weight in place; kind: what it is for; block: its number, from 1."""',
     ]  # fmt: skip
-    for number, (kind, law) in enumerate(recipe.laws.items()):
+    lines: dict[str, list[str]] = {}
+    for kind, law in recipe.laws.items():
         text = _CALLS.sub(r"math.\1(", law.written(recipe.sizes(kind) | {"l": "block"}))
         how = {
             "normal": f"weight.normal_(0.0, {text})",
@@ -271,7 +272,10 @@ def _torch(recipe: Described) -> list[str]:
             "orthogonal": f"torch.nn.init.orthogonal_(weight, {text})",
             "truncated": _truncated(law, text),
         }[law.shape]
-        out += [f"    {'elif' if number else 'if'} kind == {kind!r}:  # {law}", f"        {how}"]
+        lines.setdefault(how, []).append(kind)
+    for number, (how, kinds_) in enumerate(lines.items()):
+        which = f"kind == {kinds_[0]!r}" if len(kinds_) == 1 else f"kind in ({', '.join(map(repr, kinds_))})"
+        out += [f"    {'elif' if number else 'if'} {which}:  # {recipe.laws[kinds_[0]]}", f"        {how}"]
     return [*out, "    else:", '        raise ValueError(f"no kind of matrix is called {kind}")']
 
 

@@ -16,8 +16,9 @@ from meanfield.networks.records import Constant, Number, exact
 SHAPES = ("normal", "uniform", "truncated", "orthogonal")
 #: what the letters of a formula stand for
 SIZES = {
-    "n": "fan-in", "m": "fan-out", "d": "width", "f": "hidden neurons of the feed-forward branch", "h": "key dimension",
-    "H": "heads", "L": "blocks", "l": "number of the block, from 1", "T": "context", "V": "vocabulary", "s": "base deviation of the configuration",
+    "n": "fan-in", "m": "fan-out", "d": "width", "f": "hidden neurons of the feed-forward branch",
+    "h": "key dimension", "H": "heads", "L": "blocks", "l": "number of the block, from 1", "T": "context",
+    "V": "vocabulary", "s": "base deviation of the configuration",
 }  # fmt: skip
 _LETTER = re.compile(r"(?<![A-Za-z_0-9.])([A-Za-z])(?![A-Za-z_0-9(])")
 
