@@ -51,6 +51,7 @@ from .theory.summaries import summary as summary
 from .theory.theory import Theory as Theory
 from .training.train import train as train
 from .training.trainability import trainability as trainability
+from .tuning.gains import gains as gains
 from .tuning.recommend import recommend as recommend
 from .tuning.tune import tune as tune
 
