@@ -177,10 +177,15 @@ class Rounds(Claim):
 
     def _judge(self, case: Network, statement: str) -> Verdict:
         value = ball(filled(sp.sympify(derived(case.theory, self.quantity)), case).subs(dict(self.at)))
-        number = Decimal(statement)
-        half = Decimal(5).scaleb(int(number.as_tuple().exponent) - 1)
-        low, high = (mf.certified(sp.Rational(str(number + d)), 30) for d in (-half, half))
-        return Verdict.CERTIFIED if low <= value and value <= high else Verdict.REFUTED
+        return Verdict.CERTIFIED if rounds(value, statement) else Verdict.REFUTED
+
+
+def rounds(value: Any, decimal: str) -> bool:
+    """Whether a ball rounds to a printed decimal: it lies within half a unit of the last digit."""
+    number = Decimal(decimal)
+    half = Decimal(5).scaleb(int(number.as_tuple().exponent) - 1)
+    low, high = (mf.certified(sp.Rational(str(number + d)), 30) for d in (-half, half))
+    return bool(low <= value and value <= high)
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,7 @@ tuning.tune
 recipes.laws recipes.described recipes.followed recipes.change recipes.findings recipes.report recipes.rows
 recipes.language recipes.catalog recipes.one_recipe recipes.named
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.help cli.critical cli.laws cli.widths
-cli.kernels cli.init cli.networks cli.doctor
+cli.kernels cli.init cli.gains cli.networks cli.doctor
 cli.app
 __main__
 """

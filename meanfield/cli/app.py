@@ -22,6 +22,7 @@ from meanfield.cli import output as out
 from meanfield.cli.bias_output import bias_text
 from meanfield.cli.critical import critical, phase_diagram
 from meanfield.cli.doctor import doctor
+from meanfield.cli.gains import gains
 from meanfield.cli.help import Command, Group, conventions, interrupted, told
 from meanfield.cli.init import init
 from meanfield.cli.kernels import kernel
@@ -412,6 +413,7 @@ VERBS: dict[str, tuple[Callable, str]] = {
     "table": (table, "table erf --residual -o table.tex"),
     "law": (law, "law erf --residual --quantity J --sigma-w 1 --sigma-b 0"),
     "init": (init, "init gelu --architecture preln --depth 100 --width 512"),
+    "gains": (gains, "gains silu"),
     "tune": (tune, "tune tanh --depth 20 --width 200"),
     "bias": (bias, "bias relu --sigma-w 'sqrt(2)' --sigma-b 0.1"),
     "critical": (critical, "critical gelu"),

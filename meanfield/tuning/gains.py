@@ -67,7 +67,7 @@ def gains(
     """
     count = None if digits is None else whole(digits, "digits", 1, MOST_DIGITS)
     if isinstance(phi, str) and phi.strip().lower() == "softmax":
-        if variance != 1:
+        if number(variance, "variance") != 1:
             raise MeanFieldError(
                 f"variance={shown(variance)} was given for a softmax; its input is given by scores=, a standard "
                 "deviation."
