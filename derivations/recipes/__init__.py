@@ -1,8 +1,8 @@
 """Recipes: the constants of public code by which networks are initialized and functions rescaled.
 
 CLAIMS: each constant beside the number that it stands for, by `meanfield.gains`, with a variant that must come out the
-other way. A constant that is not that number is a misprint here, whatever it was meant to be (a mean of samples, a fit):
-its contrast is the exact one.
+other way. A constant that is not that number counts as a misprint here, whatever it was meant to be (a mean of samples,
+a fit): its contrast is the exact one.
 
 python -m derivations.recipes            prints a verdict on every constant
 python -m derivations.recipes numbers    prints the acceptance values

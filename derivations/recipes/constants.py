@@ -34,7 +34,8 @@ class Constant(Claim):
 
     @property
     def usual(self) -> Verdict:
-        return Verdict.CERTIFIED if isinstance(self.contrast if self.misprint else self.printed, str) else Verdict.PROVED
+        right = self.contrast if self.misprint else self.printed
+        return Verdict.CERTIFIED if isinstance(right, str) else Verdict.PROVED
 
     @property
     def exact(self) -> sp.Expr:
@@ -147,7 +148,7 @@ FITS: tuple[tuple[str, str, str, sp.Expr, sp.Expr, dict[sp.Expr, str]], ...] = (
 )  # fmt: skip
 
 
-def fit(high: sp.Expr, q: sp.Expr, m: sp.Expr, low: sp.Expr = sp.S(2)) -> sp.Expr:
+def fit(high: sp.Expr, q: sp.Expr, m: sp.Expr, low: object = 2) -> sp.Expr:
     """li(1/(1 + q/m²); low, high)."""
     return li(1 / (1 + q / m**2), low, high)
 
@@ -172,31 +173,31 @@ def _spread(tokens: int, scores: int) -> sp.Expr:
 
 
 UNIT_SCALING: tuple[Constant, ...] = (
-    *(Constant(f"unit-scaling {name}, m = {m}", network(phi), "1/sd φ" if "variance" in gain else "1/rms",
+    *(Constant(f"unit-scaling {name}, m={m}", network(phi), "1/sd φ" if "variance" in gain else "1/rms",
                fit(high, q, m), right, misprint=True, of=_of_fit(phi, gain, m),
                phi=phi if gain == "unit_variance" and m == 1 else "")
       for name, phi, gain, high, q, each in FITS for m, right in each.items()),
-    Constant("unit-scaling softmax forward, n = 1024, m = 1", network("linear"), "1/rms A_s",
+    Constant("unit-scaling softmax forward, n=1024, m=1", network("linear"), "1/rms A_s",
              fit(sp.sqrt(1024), sp.S(4), sp.S.One, sp.S(1024)), "623.341391", misprint=True,
              of=lambda: softmax(1024, 1).unit_entry.value),
-    Constant("unit-scaling softmax backward, n = 1024, m = 1", network("linear"), "1/rms of its gradient",
+    Constant("unit-scaling softmax backward, n=1024, m=1", network("linear"), "1/rms of its gradient",
              fit(sp.sqrt(1024), sp.S(4), sp.S.One, sp.S(1024)), "626.868623", misprint=True,
              of=lambda: softmax(1024, 1).unit_entry_gradient.value),
-    Constant("unit-scaling softmax forward, n = 64, m = 4", network("linear"), "1/rms A_s",
+    Constant("unit-scaling softmax forward, n=64, m=4", network("linear"), "1/rms A_s",
              fit(sp.S(8), sp.S(4), sp.S(4), sp.S(64)), "11.8191161", misprint=True,
              of=lambda: softmax(64, 4).unit_entry.value),
-    Constant("unit-scaling softmax backward, n = 64, m = 4", network("linear"), "1/rms of its gradient",
+    Constant("unit-scaling softmax backward, n=64, m=4", network("linear"), "1/rms of its gradient",
              fit(sp.S(4), sp.S(4), sp.S(4), sp.S(16)), "6.29978214", misprint=True,
              of=lambda: softmax(64, 4).unit_entry_gradient.value / 4),
-    Constant("unit-scaling attention, T = 1024, h = 64, m = 1", network("linear"), "1/rms Σ A_s v_s",
+    Constant("unit-scaling attention, T=1024, h=64, m=1", network("linear"), "1/rms Σ A_s v_s",
              1 / fit(sp.S.One, sp.S(256), sp.S.One, 1 / sp.S(32)), "31.7512258", misprint=True,
              of=lambda: softmax(1024, "1/8").unit_average.value),
-    Constant("unit-scaling attention, T = 1024, h = 64, m = 8", network("linear"), "1/rms Σ A_s v_s",
+    Constant("unit-scaling attention, T=1024, h=64, m=8", network("linear"), "1/rms Σ A_s v_s",
              1 / fit(sp.S.One, sp.S(256), sp.S(8), 1 / sp.S(32)), "19.4794185", misprint=True,
              of=lambda: softmax(1024, 1).unit_average.value),
-    Constant("unit-scaling cross-entropy, V = 1024, logits 0", network("linear"), "1/rms of its gradient",
+    Constant("unit-scaling cross-entropy, V=1024, s=0", network("linear"), "1/rms of its gradient",
              1024 / sp.sqrt(1023), 1024 / sp.sqrt(1024), of=lambda: _spread(1024, 0), composed=True),
-    Constant("unit-scaling cross-entropy, V = 1024, logits of deviation 1", network("linear"), "1/rms of its gradient",
+    Constant("unit-scaling cross-entropy, V=1024, s=1", network("linear"), "1/rms of its gradient",
              1024 / sp.sqrt(1023), "31.9890890", misprint=True, of=lambda: _spread(1024, 1), composed=True),
     Constant("unit-scaling mean squared error", network("linear"), "1/rms of its gradient", sp.sqrt(_HALF) / 2, _HALF,
              of=lambda: 1 / sp.sqrt(4 * _mean((X - Y) ** 2))),
@@ -224,7 +225,8 @@ OTHERS: tuple[Constant, ...] = (
     Constant("normal cut at ±2 (haiku, jax, keras, timm)", network("linear"), "sd", "0.87962566103423978",
              "0.87962654065989978", of=truncated),
     Constant("jax complex normal cut at |z| = 2", network("linear"), "sd", "0.95311164380491208", "0.961961828008214",
-             misprint=True, composed=True, of=truncated_complex, phi="relu", as_sigma_w=lambda c: (2 * float(truncated_complex()) ** 2) ** 0.5 / c),
+             misprint=True, composed=True, of=truncated_complex, phi="relu",
+             as_sigma_w=lambda c: 2**0.5 * float(truncated_complex()) / c),
     Constant("siren elu, variance", network("elu"), "1/⟨φ²⟩", "1.5505188080679277", "1.5505203585867357",
              of=lambda: of_phi("elu", "unit_rms")() ** 2, phi="elu", as_sigma_w=lambda c: c**0.5),
     Constant("modula relu", network("relu"), "1/rms φ", sp.sqrt(2), sp.sqrt(2) * PLANTED,

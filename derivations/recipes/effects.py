@@ -44,10 +44,11 @@ def _behind(constant: Constant, c: float) -> tuple[float, float]:
 
 
 def lines() -> Iterator[str]:
-    """A row for each constant: published, exact, relative difference, K with each of both, ratios of K and J."""
-    yield f"{'constant':<58}{'published':>13}{'exact':>13}{'off':>10}{'K_51':>11}{'exact':>11}{'ratio':>11}{'of J':>11}"
+    """A row for each constant: published, exact, relative difference; K after the layers, its ratio to that of the
+    exact constant, and that of J."""
+    yield f"{'constant':<44}{'published':>11}{'exact':>11}{'off':>9}{'K':>9}{'of K':>8}{'of J':>8}"
     for one in CLAIMS:
-        row = f"{one.source:<58}{float(sp.sympify(one.printed)):>13.8g}{float(one.exact):>13.8g}{one.off:>10.1e}"
+        row = f"{one.source:<44}{float(sp.sympify(one.printed)):>11.7g}{float(one.exact):>11.7g}{one.off:>9.1e}"
         found = effect(one)
-        numbers = () if found is None else (found.K, found.K_exact, found.K_ratio, found.J_ratio)
-        yield row + "".join(f"{x:>11.4g}" for x in numbers)
+        numbers = () if found is None else (f"{found.K:>9.3g}", f"{found.K_ratio:>8.3g}", f"{found.J_ratio:>8.3g}")
+        yield row + "".join(numbers)

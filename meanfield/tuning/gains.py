@@ -104,7 +104,7 @@ def _made(
     """The gains of a function, or (without a gate) of a gated unit, from its three moments."""
     spread = _combined(lambda m, q: q - m**2, mean, second)
     spread = spread if spread != 0 else _absent("φ(z) is constant, and has no spread to divide by.")
-    keeps = _combined(lambda q: K**2 / q if gate is None else K / q, second)
+    keeps = _combined(lambda q: K / q, second)
     flat = slope if slope != 0 else _absent("φ′ is 0 almost everywhere, and no σ_w has J = 1.")
     backward = _solution(_combined(lambda d: 1 / sp.sqrt(d), flat), digits)
     return Gains(
