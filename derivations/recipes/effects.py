@@ -46,9 +46,9 @@ def _behind(constant: Constant, c: float) -> tuple[float, float]:
 def lines() -> Iterator[str]:
     """A row for each constant: published, exact, relative difference; K after the layers, its ratio to that of the
     exact constant, and that of J."""
-    yield f"{'constant':<44}{'published':>11}{'exact':>11}{'off':>9}{'K':>9}{'of K':>8}{'of J':>8}"
+    yield f"{'constant':<42}{'published':>11}{'exact':>10}{'off':>9}{'K':>9}{'of K':>9}{'of J':>9}"
     for one in CLAIMS:
-        row = f"{one.source:<44}{float(sp.sympify(one.printed)):>11.7g}{float(one.exact):>11.7g}{one.off:>9.1e}"
+        row = f"{one.source:<42}{float(sp.sympify(one.printed)):>11.7g}{float(one.exact):>10.7g}{one.off:>9.1e}"
         found = effect(one)
-        numbers = () if found is None else (f"{found.K:>9.3g}", f"{found.K_ratio:>8.3g}", f"{found.J_ratio:>8.3g}")
+        numbers = () if found is None else (f"{found.K:>9.3g}", f"{found.K_ratio:>9.3g}", f"{found.J_ratio:>9.3g}")
         yield row + "".join(numbers)

@@ -211,7 +211,8 @@ class Gains(GainTable):
 
     def _use(self) -> list[str]:
         return [
-            "# torch.nn.init.normal_(linear.weight, std=gain() / linear.in_features**0.5)  # what phi's output enters",
+            "# of the linear layer that phi's output enters:",
+            "# torch.nn.init.normal_(linear.weight, std=gain() / linear.in_features**0.5)",
             "# torch.nn.init.orthogonal_(linear.weight, gain=gain())",
         ]
 

@@ -15,7 +15,8 @@ import sympy as sp
 
 from meanfield.base.arguments import shown, spoken, whole
 from meanfield.base.results import InfiniteAverage, MeanFieldError, Solution, Status
-from meanfield.functions.activations import Activation, activation, activations
+from meanfield.functions.activations import Activation, activations
+from meanfield.functions.activations import activation as read
 from meanfield.functions.balls import certified
 from meanfield.functions.parser import number
 from meanfield.functions.zeros import sign
@@ -32,24 +33,24 @@ GATES = {"glu": "sigmoid", "swiglu": "silu", "geglu": "gelu", "reglu": "relu", "
 
 
 @overload
-def gains(phi: Literal["softmax"], *, tokens: Any, scores: Any, digits: int | None = None) -> SoftmaxGains: ...
+def gains(activation: Literal["softmax"], *, tokens: Any, scores: Any, digits: int | None = None) -> SoftmaxGains: ...
 
 
 @overload
-def gains(phi: Any, variance: Any = 1, *, digits: int | None = None) -> Gains: ...
+def gains(activation: Any, variance: Any = 1, *, digits: int | None = None) -> Gains: ...
 
 
 @spoken
 def gains(
-    phi: Any, variance: Any = 1, *, tokens: Any = None, scores: Any = None, digits: int | None = None
+    activation: Any, variance: Any = 1, *, tokens: Any = None, scores: Any = None, digits: int | None = None
 ) -> Gains | SoftmaxGains:
     r"""The factors that keep signals and gradients at size 1 behind φ: "what is the right gain for silu?"
 
-    phi: an activation in any form that `activation` reads, whose input z is normal of mean 0 and of this `variance` K,
+    activation: φ in any form that `mf.activation` reads, whose input z is normal of mean 0 and of this `variance` K,
     a number > 0 (exact, or text). `Gains` holds 1/sd φ(z), 1/rms φ(z), the backward twin 1/√⟨φ′²⟩, and the standard
     deviations σ_w of the matrix behind φ (σ_w/√fan_in of a weight) that keep K, K′ = K, or the gradient, J = 1, without
     biases; its `gate` is the same of u·φ(v). "glu", "swiglu", "geglu", "reglu" and "bilinear" are that product alone.
-    phi = "softmax": `SoftmaxGains` of a row over T = `tokens` entries whose scores have the standard deviation
+    activation = "softmax": `SoftmaxGains` of a row over T = `tokens` entries whose scores have the standard deviation
     `scores`. digits: of each number, 30 unless given (16 of a softmax).
 
     Exact where there is a closed form, else certified by balls; of a softmax to an estimated error. What does not exist
@@ -66,7 +67,7 @@ def gains(
     True
     """
     count = None if digits is None else whole(digits, "digits", 1, MOST_DIGITS)
-    if isinstance(phi, str) and phi.strip().lower() == "softmax":
+    if isinstance(activation, str) and activation.strip().lower() == "softmax":
         if number(variance, "variance") != 1:
             raise MeanFieldError(
                 f"variance={shown(variance)} was given for a softmax; its input is given by scores=, a standard "
@@ -75,13 +76,14 @@ def gains(
         return _softmax(tokens, scores, count or SOFTMAX_DIGITS)
     if tokens is not None or scores is not None:
         raise MeanFieldError(
-            f"tokens= and scores= are of a softmax, and {shown(phi)} is none; give variance= for the input of a φ."
+            f"tokens= and scores= are of a softmax, and {shown(activation)} is none; give variance= for the input of φ."
         )
     K = number(variance, "variance")
     if sign(K) != 1:
         raise MeanFieldError(f"variance must be > 0, but {shown(variance)} was given; z = 0 always has no gains.")
-    inside = GATES.get(phi.strip().lower()) if isinstance(phi, str) and phi not in activations() else None
-    found = _of(activation(inside or phi), K, count or DIGITS)
+    named = isinstance(activation, str) and activation not in activations()
+    inside = GATES.get(activation.strip().lower()) if named else None
+    found = _of(read(inside or activation), K, count or DIGITS)
     return found.gate if inside and found.gate is not None else found
 
 
