@@ -83,7 +83,7 @@ def work(n, m=None):
     def compute(task):
         a, b = task
         said = {blocks.WORST: 1.0 + a, blocks.OPPOSITE: 2.0 + b, blocks.BLURRED: (3.0 - a, 4.0 - b)}
-        return {"K": known[a : a + blocks.ROWS, b : b + blocks.ROWS]} | said
+        return {"K": known[a : a + blocks.ROWS, b : b + blocks.ROWS]} | said | {blocks.READ: 5.0 + b}
 
     one.compute = compute
     return one, known
@@ -102,15 +102,15 @@ def test_blocks_make_the_matrix_and_its_product(m, threads, monkeypatch, tmp_pat
     target, told = np.zeros(known.shape), []
     said = blocks.fill(one, {"K": target}, threads, progress=lambda *at: told.append(at))
     last = starts[-1][1]
-    assert np.array_equal(target, known) and said == (5.0, 2.0 + last, 3.0, 4.0)
+    assert np.array_equal(target, known) and said == (5.0, 2.0 + last, 3.0, 4.0, 5.0 + last)
     assert told == [(k + 1, len(starts)) for k in range(len(starts))]
     v = RNG.standard_normal((columns, 3))
     out, again = blocks.product(one, v, threads)
     assert out == pytest.approx(known @ v, abs=1e-13) and again == said
     journal = blocks.Journal(tmp_path / "K.npy", one)
-    journal.add((0, 0), (9.0, 0.0, 0.0, 0.5))
+    journal.add((0, 0), (9.0, 0.0, 0.0, 0.5, 0.25))
     kept = blocks.Journal(tmp_path / "K.npy", one)
-    assert kept.done == {(0, 0)} and kept.said == (9.0, 0.0, 0.0, 0.5)
+    assert kept.done == {(0, 0)} and kept.said == (9.0, 0.0, 0.0, 0.5, 0.25)
     target[:] = 0
     assert blocks.fill(one, {"K": target}, threads, journal=kept)[0] == 9.0
     assert not target[:2, :2].any() and np.array_equal(target[2:, 2:], known[2:, 2:])

@@ -41,13 +41,8 @@ def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Seque
     """
     import numpy as np
 
-    names = tuple(quantities or [q for q in ("K", "J", "K_ab", "c") if q in run.quantities] or run.quantities)
-    given = None if ax is None else list(ax) if isinstance(ax, Iterable) else [ax]
-    if given is not None and quantities is None:
-        names = names[: len(given)]
-    missing = [q for q in names if q not in run.quantities]
-    if missing:
-        raise unknown("quantity of this run", missing[0], run.quantities)
+    usual = [q for q in ("K", "J", "K_ab", "c") if q in run.quantities] or run.quantities
+    names, given = _asked("run", run.quantities, usual, quantities, ax)
     with require().rc_context(LOOK):
         panels = _panels(names, given)
         for name, panel in zip(names, panels):
@@ -92,11 +87,7 @@ def plot_flow(flow: Any, quantities: Iterable[str] | None = None, ax: Any = None
     """
     import numpy as np
 
-    names = tuple(quantities or flow.quantities)
-    given = None if ax is None else list(ax) if isinstance(ax, Iterable) else [ax]
-    names = names if given is None or quantities is not None else names[: len(given)]
-    if missing := [n for n in names if n not in flow.quantities]:
-        raise unknown("quantity of this flow", missing[0], flow.quantities)
+    names, given = _asked("flow", flow.quantities, flow.quantities, quantities, ax)
     with require().rc_context(LOOK):
         panels = _panels(names, given)
         for name, panel in zip(names, panels):
@@ -170,11 +161,12 @@ def plot_estimates(measured: Any, quantities: Iterable[str] | None = None, ax: A
     """
     import numpy as np
 
-    names = tuple(quantities or [q for q in measured.quantities if measured.layers(q).size])
-    if not names:
+    usual = [q for q in measured.quantities if measured.layers(q).size]
+    if not quantities and not usual:
         raise MeanFieldError("This ensemble has no layer that every network reached, and so nothing to draw.")
+    names, given = _asked("ensemble", measured.quantities, usual, quantities, ax)
     with require().rc_context(LOOK):
-        panels = _panels(names, None if ax is None else list(ax) if isinstance(ax, Iterable) else [ax])
+        panels = _panels(names, given)
         for i, (name, panel) in enumerate(zip(names, panels)):
             layers, found = measured.layers(name), measured.estimate(name)
             mean, error = np.asarray(found.mean), np.asarray(found.standard_error)
@@ -221,6 +213,21 @@ def drawn(panels: Sequence[Axes]) -> Any:
     import numpy as np
 
     return panels[0] if len(panels) == 1 else np.array(panels, dtype=object)
+
+
+def _asked(
+    what: str, known: Sequence[str], usual: Sequence[str], quantities: Iterable[str] | None, ax: Any
+) -> tuple[tuple[str, ...], list[Axes] | None]:
+    """(names to draw, Axes that were given): the usual names unless some are asked for, of which given Axes show the
+    first. Raises: MeanFieldError for a name that is not known."""
+    names = tuple(quantities or usual)
+    given = None if ax is None else list(ax) if isinstance(ax, Iterable) else [ax]
+    if given is not None and quantities is None:
+        names = names[: len(given)]
+    missing = [n for n in names if n not in known]
+    if missing:
+        raise unknown(f"quantity of this {what}", missing[0], known)
+    return names, given
 
 
 def _panels(names: tuple[str, ...], given: list[Axes] | None) -> list[Axes]:

@@ -127,7 +127,7 @@ class Activation:
             found.append(bound(e, Z[0], half_line(lo, hi), (lo, hi)))
         return None if any(b is None for b in found) else Bound(*(max(getattr(b, k) for b in found) for k in "Apc"))
 
-    @property
+    @cached_property
     def free_parameters(self) -> frozenset[sp.Symbol]:
         """Parameters left symbolic."""
         return frozenset(self.expression.free_symbols - {z})

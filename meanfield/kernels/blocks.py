@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.limits import counted
 from meanfield.kernels.networks import Network
-from meanfield.kernels.pairs import BLURRED, OPPOSITE, WORST, block_of, side_of
+from meanfield.kernels.pairs import BLURRED, OPPOSITE, READ, WORST, block_of, side_of
 from meanfield.kernels.sides import Side
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 ROWS = 512  # inputs of a block
 SEVERAL = 8  # blocks in each direction, at most, that one task of a product takes
-Said = tuple[float, float, float, float]  # of bounds, by a block: WORST, OPPOSITE, BLURRED
+Said = tuple[float, float, float, float, float]  # of bounds, by a block: WORST, OPPOSITE, BLURRED, READ
+NOTHING = (0.0, 0.0, 0.0, 0.0, 0.0)
 KEPT = 2e8  # bytes of what inputs bring that are kept for further blocks
 _sides_lock = Lock()
 
@@ -80,7 +81,7 @@ class Work:
         right = left if same else self.side(True, task[1])
         found = block_of(self.network, left, right, same, "distance" in self.quantities)
         out = {n: found[n].astype(self.dtype, copy=False) for n in self.quantities}
-        return out | {n: found[n] for n in (WORST, OPPOSITE, BLURRED)}
+        return out | {n: found[n] for n in (WORST, OPPOSITE, BLURRED, READ)}
 
     kept = "the same call can be made again, and goes on from the blocks that are in out=, if it names files"
 
@@ -177,10 +178,11 @@ class Journal:
                 )
             # a line that was cut off by a kill is a block that is not done
             whole = [line.split(" ") for line in lines[1:] if line.endswith(".")]
-            whole = [line for line in whole if len(line) == 6]
+            whole = [line for line in whole if len(line) == 2 + len(NOTHING)]
             self.done = {(int(line[0]), int(line[1])) for line in whole}
             for line in whole:
-                self.said = larger(self.said, (float(line[2]), float(line[3]), float(line[4]), float(line[5][:-1])))
+                a, b, c, d, e = (float(number) for number in (*line[2:-1], line[-1][:-1]))
+                self.said = larger(self.said, (a, b, c, d, e))
             if not text.endswith("\n"):
                 with self.path.open("a") as file:
                     file.write("\n")
@@ -195,18 +197,16 @@ class Journal:
             file.write(f"{task[0]} {task[1]} {' '.join(map(repr, said))}.\n")
 
 
-NOTHING = (0.0, 0.0, 0.0, 0.0)
-
-
 def said_of(block: dict[str, np.ndarray]) -> Said:
-    """What a block says of bounds: WORST, OPPOSITE and BLURRED."""
-    return float(block[WORST]), float(block[OPPOSITE]), float(block[BLURRED][0]), float(block[BLURRED][1])
+    """What a block says of bounds: WORST, OPPOSITE, BLURRED and READ."""
+    distances, K = (float(one) for one in block[BLURRED])
+    return float(block[WORST]), float(block[OPPOSITE]), distances, K, float(block[READ])
 
 
 def larger(one: Said, other: Said) -> Said:
     """What two blocks say of bounds."""
-    a, b, c, d = map(max, one, other)
-    return a, b, c, d
+    a, b, c, d, e = map(max, one, other)
+    return a, b, c, d, e
 
 
 def place(work: Work, task: tuple[int, int], block: np.ndarray, target: Any) -> None:
@@ -309,7 +309,7 @@ def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None =
                 out[a : a + len(one["left"])] += one["left"]
                 if times.turned is not None:
                     out[b : b + len(one["right"])] += one["right"]
-                e, f, g, h = one["said"].tolist()
-                said = larger(said, (e, f, g, h))
+                e, f, g, h, i = one["said"].tolist()
+                said = larger(said, (e, f, g, h, i))
                 expected = next(ready, None)
     return out, said

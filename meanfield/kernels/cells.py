@@ -1,10 +1,15 @@
-"""Coefficients of Hermite series read off cells of log V, which are kept on disk."""
+"""Coefficients of Hermite series read off cells of log V; how such pieces are kept on disk."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Generic, TypeVar
 
+import mpmath as mp
 import numpy as np
 from numba import njit
 
@@ -13,6 +18,7 @@ from meanfield.numeric.lowering import cache
 
 CELLS, DEGREE = 4, 14  # cells in an octave of V, and the degree of a coefficient in log V there
 SMALLEST = 1e-290  # of a variance
+Key, Piece = TypeVar("Key"), TypeVar("Piece")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,16 +31,84 @@ class Cell:
     tails: np.ndarray
 
 
-class Cells:
+@lru_cache(maxsize=16)
+def nodes(n: int) -> np.ndarray:
+    """Chebyshev points of [-1, 1]."""
+    return np.array([math.cos(math.pi * (k + 0.5) / n) for k in range(n)])
+
+
+@lru_cache(maxsize=16)
+def to_coefficients(n: int) -> np.ndarray:
+    """The matrix from values at `nodes` to Chebyshev coefficients."""
+    rows = [[(2 if i else 1) / n * math.cos(math.pi * i * (k + 0.5) / n) for k in range(n)] for i in range(n)]
+    return np.array(rows)
+
+
+@lru_cache(maxsize=4096)
+def _root_of_two(quarter: int, u: float) -> float:
+    with mp.workdps(30):
+        return float(mp.mpf(2) ** ((quarter + (mp.mpf(u) + 1) / 2) / CELLS))
+
+
+def variances(index: int, u: np.ndarray) -> np.ndarray:
+    """V at places u of [-1, 1] in a cell, rounded from 30 digits: powers by NumPy are not the same on every CPU."""
+    quarter = index % CELLS
+    flat = np.array([_root_of_two(quarter, x) for x in np.ravel(u).tolist()])
+    return np.ldexp(flat, (index - quarter) // CELLS).reshape(np.shape(u))
+
+
+class Kept(Generic[Key, Piece]):
+    """What is made of one function, piece by piece where it is asked for, and kept on disk for further processes.
+
+    name: of the file; found: the pieces that were met so far, by what asks for them.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.found: dict[Key, Piece] = {}
+        self._kept = 0  # how many of them are on disk
+
+    def unpacked(self, arrays: dict[str, np.ndarray]) -> Iterator[tuple[Key, Piece]]:
+        """The pieces of a file: "index" and what `packed` gave."""
+        raise NotImplementedError
+
+    def packed(self, pieces: list[Piece]) -> dict[str, np.ndarray]:
+        """Pieces as arrays."""
+        raise NotImplementedError
+
+    @property
+    def file(self) -> Path:
+        return cache.folder() / f"{self.name}.npz"
+
+    def recall(self) -> None:
+        """Take up the pieces that are on disk; those that are there stay."""
+        arrays = cache.arrays(self.file)
+        if arrays is None:
+            return
+        for key, piece in self.unpacked(arrays):
+            self.found.setdefault(key, piece)
+        self._kept = len(arrays["index"])
+
+    def keep(self) -> None:
+        """Write the pieces, and those that another process has kept, where there are new ones."""
+        if len(self.found) == self._kept:
+            return
+        self.recall()
+        keys = sorted(self.found)  # type: ignore[type-var]
+        arrays = {"index": np.array(keys)} | self.packed([self.found[k] for k in keys])
+        cache.replace(self.file, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
+        self._kept = len(keys)
+
+
+class Cells(Kept[int, Cell]):
     """The cells of one function that were met so far, by their index: [index, index + 1] of CELLS·log2 V.
 
     name: of the file that keeps them; first, step: of the k whose coefficients are not 0; at_zero: f(0).
     """
 
     def __init__(self, name: str, first: int, step: int, at_zero: float) -> None:
-        self.name, self.first, self.step, self.at_zero = name, first, step, at_zero
-        self.found: dict[int, Cell] = {}
-        self._kept = 0  # how many of them are on disk
+        super().__init__(name)
+        self.first, self.step, self.at_zero = first, step, at_zero
 
     def cell(self, index: int) -> Cell:
         """One cell."""
@@ -76,37 +150,19 @@ class Cells:
         _read(u.reshape(V.shape), where.reshape(V.shape), polynomials, of_cells, own, a, tails)
         return Series(a, tails, first, step)
 
-    @property
-    def file(self) -> Path:
-        return cache.folder() / f"{self.name}.npz"
-
-    def recall(self) -> None:
-        """Take up the cells that are kept."""
-        kept = cache.arrays(self.file)
-        if kept is None:
-            return
+    def unpacked(self, arrays: dict[str, np.ndarray]) -> Iterator[tuple[int, Cell]]:
         at = 0
-        for index, order, tails in zip(kept["index"].tolist(), kept["order"].tolist(), kept["tails"]):
+        for index, order, tails in zip(arrays["index"].tolist(), arrays["order"].tolist(), arrays["tails"]):
             size = (DEGREE + 1) * order
-            coefficients = kept["coefficients"][at : at + size].reshape(DEGREE + 1, order)
-            self.found.setdefault(index, Cell(order, coefficients, tails))
+            yield index, Cell(order, arrays["coefficients"][at : at + size].reshape(DEGREE + 1, order), tails)
             at += size
-        self._kept = len(kept["index"])
 
-    def keep(self) -> None:
-        """Write the cells, and those that another process has kept, where there are new ones."""
-        if len(self.found) == self._kept:
-            return
-        self.recall()
-        own = {k: self.found[k] for k in sorted(self.found)}
-        arrays = {
-            "index": np.array(list(own)),
-            "order": np.array([c.order for c in own.values()]),
-            "tails": np.stack([c.tails for c in own.values()]),
-            "coefficients": np.concatenate([c.coefficients.ravel() for c in own.values()]),
+    def packed(self, cells: list[Cell]) -> dict[str, np.ndarray]:
+        return {
+            "order": np.array([c.order for c in cells]),
+            "tails": np.stack([c.tails for c in cells]),
+            "coefficients": np.concatenate([c.coefficients.ravel() for c in cells]),
         }
-        cache.replace(self.file, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
-        self._kept = len(own)
 
 
 @njit(cache=True, nogil=True)

@@ -19,7 +19,7 @@ from meanfield.base.export import Numbers, plain
 from meanfield.base.limits import require_memory
 from meanfield.kernels.blocks import Journal, Work, fill, product, said_of
 from meanfield.kernels.loops import LEAST
-from meanfield.kernels.pairs import BLURRED, OPPOSITE, WORST, side_of
+from meanfield.kernels.pairs import BLURRED, OPPOSITE, READ, WORST, side_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -108,6 +108,7 @@ class KernelOperator:
 
     def __init__(self, work: Work, threads: int, executor: Executor | None, error: float) -> None:
         self._work, self._threads, self._executor, self.error = work, threads, executor, error
+        self._least = error  # before any block has said what it misses
         self.shape, self.dtype = work.shape, np.dtype(np.float64)
 
     @property
@@ -125,7 +126,7 @@ class KernelOperator:
             )
         found, said = product(self._work, v, self._threads, self._executor)
         (name,) = self._work.quantities
-        self.error = known(self._work, *said, {name: self.error})[name]
+        self.error = known(self._work, *said, {name: self._least})[name]
         return found
 
     def matvec(self, v) -> np.ndarray:
@@ -164,7 +165,7 @@ def computed(
     if out is executor is None and len(tasks := work.tasks()) == 1:  # the block is the kernel: nothing to copy
         targets = work.compute(tasks[0])
         said = said_of(targets)
-        del targets[WORST], targets[OPPOSITE], targets[BLURRED]
+        del targets[WORST], targets[OPPOSITE], targets[BLURRED], targets[READ]
         if progress is not None:
             progress(1, 1)
     else:
@@ -211,16 +212,21 @@ def _of_K(work: Work) -> float:
 
 
 def known(
-    work: Work, worst: float, opposite: float, apart: float, blurred: float, error: dict[str, float]
+    work: Work, worst: float, opposite: float, apart: float, blurred: float, read: float, error: dict[str, float]
 ) -> dict[str, float]:
-    """The bounds once all blocks are there, by the largest of what they say (`pairs.WORST`, `OPPOSITE`, `BLURRED`).
+    """The bounds once all blocks are there, by the largest of what they say (`pairs.WORST`, `OPPOSITE`, `BLURRED`,
+    `READ`).
 
     Where the distance of close inputs could not be followed nothing bounds it, nor K (Theta, where that is followed)
     where averages are of functions that jump, which magnify what a covariance has lost. Of inputs that are nearly
     opposite 1 + c is known to a rounding of 1: functions that jump see its root, slopes of others move by K of it. What
-    is missed of the share of directions in a distance, functions that jump keep.
+    is missed of the share of directions in a distance, functions that jump keep. What tables near full correlation
+    miss in a layer grows on as what averages miss, and of a distance adds up.
     """
     network = work.network
+    K = read * _growth(work) if read > 0.0 else 0.0
+    more = {"K": K, "Theta": K * network.depth, "distance": read * network.depth}
+    error = {n: float(e + more[n]) for n, e in error.items()}
     steady = network.block is not None and network.block.least < 0
     magnified = ("Theta",) if network.theta else () if steady else ("K",)
     if opposite > 0.0:
@@ -231,7 +237,7 @@ def known(
         if "distance" not in work.quantities or not error["distance"] < math.inf:
             return _blurred(error, apart, blurred)
         rounding = FLOAT32 if work.dtype == np.float32 else 0.0
-        own = _of_K(work) * max(worst, 1.0) + FOLLOWED * network.depth + rounding
+        own = _of_K(work) * max(worst, 1.0) + FOLLOWED * network.depth + rounding + more["distance"]
         error = error | {"distance": min(error["distance"], float(own))}
         return _blurred(error, apart, blurred)
     magnified = () if steady else magnified

@@ -7,12 +7,13 @@ import math
 
 from numba import njit
 
-from meanfield.kernels.sums import WANTED
+from meanfield.kernels.loops import WANTED
 
 NARROW = 1e-8  # v up to which inputs of one norm have no tilt
 RINGS = 4  # doublings of r
-WEDGES = ((0.0, 0.0), (-0.12, 0.12), (0.12, 0.37), (-0.37, -0.12), (0.37, 0.67), (-0.67, -0.37), (0.67, 1.0),
-          (-1.0, -0.67))  # of v  # fmt: skip
+ONE, TWO, THREE = 0.12, 0.37, 0.67  # borders of |v| between wedges
+WEDGES = ((0.0, 0.0), (-ONE, ONE), (ONE, TWO), (-TWO, -ONE), (TWO, THREE), (-THREE, -TWO), (THREE, 1.0),
+          (-1.0, -THREE))  # of v  # fmt: skip
 COUNT = len(WEDGES)
 BOTTOMS, TOPS = (tuple(w[i] for w in WEDGES) for i in (0, 1))
 SLOTS = RINGS * COUNT
@@ -21,6 +22,7 @@ NOT_MADE, NOT_SERVED = -1, -2
 SERVED, WANTING, LEFT = 1, 2, 0
 WIDEST = 0.5  # r of the first ring at most, and of a pair that tables answer
 APART = 0.02  # 1 - c from which a difference of averages keeps its digits
+MISSED = 2e-13  # what a box may miss between its nodes, of a distance and of a slope, the smallest in it
 SAME_NORM = 1e-15  # of s: a difference of norms that is rounding
 
 
@@ -91,7 +93,7 @@ def near(cell, place, root, first, where, boxes, room, stamp, acc, fresh, l, a, 
     wedge = 0
     if abs(v) > NARROW or abs(between) > SAME_NORM * s:
         size = abs(v)
-        wedge = 1 if size <= 0.12 else 2 if size <= 0.37 else 4 if size <= 0.67 else 6
+        wedge = 1 if size <= ONE else 2 if size <= TWO else 4 if size <= THREE else 6
         wedge += 1 if wedge > 1 and v < 0.0 else 0
     slot = ring * COUNT + wedge
     index = where[row, slot]

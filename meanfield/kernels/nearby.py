@@ -10,8 +10,8 @@ of (log s², r, v), which are made where a pair asks for them, by the panels of 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import Path
 from threading import RLock
 
 import numpy as np
@@ -22,8 +22,8 @@ from meanfield.base.progress import doing
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
-from meanfield.kernels.cells import CELLS, SMALLEST
-from meanfield.kernels.near_sums import NOT_MADE, NOT_SERVED, SLOTS, WEDGES, WIDEST, WIDTH
+from meanfield.kernels.cells import CELLS, SMALLEST, Kept, nodes, to_coefficients, variances
+from meanfield.kernels.near_sums import MISSED, NOT_MADE, NOT_SERVED, SLOTS, WEDGES, WIDEST, WIDTH
 from meanfield.numeric.lowering import cache, planes, printing
 from meanfield.numeric.lowering.helpers import COMPILED, HEADER
 from meanfield.numeric.lowering.stretches import rate_of, scale_free
@@ -32,25 +32,22 @@ from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.numeric.quadrature.tables import gaussian_average, squared
 
 VARIANCES, RADII, TURNS = 9, 13, 14  # nodes in log s², r and v
-USABLE = 1e-13  # what a box may miss between its nodes, of the largest value there
 CHECKED = ((0.37, 0.61, -0.43), (-0.83, -0.22, 0.91), (0.05, -0.93, 0.12))  # places in a box where that is measured
 FARTHEST = 300  # cells of log V on either side of 1 that are served
 MAKING = RLock()  # one thread makes boxes
 
 
-class Nearby:
+class Nearby(Kept[tuple[int, int], "np.ndarray | None"]):
     """The boxes of one function that were met so far, by (cell of log V, slot); a box that misses too much is None."""
 
     def __init__(self, f: sp.Expr, slope: sp.Expr) -> None:
         self.f, self.slope = f, slope
         text = f"{sp.srepr(f)}|{sp.srepr(slope)}"
-        self.name = cache.key(f"nearby|{VARIANCES}|{RADII}|{TURNS}|{text}")
-        self.boxes: dict[tuple[int, int], np.ndarray | None] = {}
+        super().__init__(cache.key(f"nearby|{VARIANCES}|{RADII}|{TURNS}|{text}") + "_boxes")
         self.squares: dict[int, np.ndarray] = {}
         self.scale_free = scale_free(f)  # then all cells are one
         self.variances = 1 if self.scale_free else VARIANCES
         self._rate = math.sqrt(rate_of(f))
-        self._kept = 0
         self.recall()
 
     def tables(self, V: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -75,9 +72,9 @@ class Nearby:
                 continue
             own[:] = NOT_MADE
             for slot in range(SLOTS):
-                if (i, slot) not in self.boxes:
+                if (i, slot) not in self.found:
                     continue
-                box = self.boxes[i, slot]
+                box = self.found[i, slot]
                 own[slot] = NOT_SERVED if box is None else len(boxes)
                 boxes += [] if box is None else [box]
         first = np.array([self._first(i) for i in met])
@@ -96,10 +93,10 @@ class Nearby:
     def make(self, index: int, slot: int) -> None:
         """Make one box."""
         with MAKING:
-            if (index, slot) not in self.boxes:
+            if (index, slot) not in self.found:
                 tick()
                 with doing("tables near full correlation"):
-                    self.boxes[index, slot] = self._box(index, slot)
+                    self.found[index, slot] = self._box(index, slot)
 
     def _first(self, index: int) -> float:
         """The r up to which a function is as smooth as its own scale lets it be, of the first ring of a cell."""
@@ -109,30 +106,31 @@ class Nearby:
     def _squares(self, index: int) -> np.ndarray:
         """Chebyshev coefficients of ⟨f²⟩ over one cell."""
         if index not in self.squares:
-            V = np.maximum(2.0 ** ((index + (_nodes(VARIANCES) + 1) / 2) / CELLS), SMALLEST)
-            self.squares[index] = _along(gaussian_average(squared(self.f), V), _matrix(VARIANCES), 0)
+            V = np.maximum(variances(index, nodes(VARIANCES)), SMALLEST)
+            self.squares[index] = _along(gaussian_average(squared(self.f), V), to_coefficients(VARIANCES), 0)
         return self.squares[index]
 
     def _box(self, index: int, slot: int) -> np.ndarray | None:
-        x = np.meshgrid(_nodes(self.variances), _nodes(RADII), _nodes(TURNS), indexing="ij")
+        x = np.meshgrid(nodes(self.variances), nodes(RADII), nodes(TURNS), indexing="ij")
         if slot % len(WEDGES) == 0:
             x = tuple(a[:, :, :1] for a in x)
         try:
-            values = self._values(index, slot, *x)
-            checks = self._values(index, slot, *np.array(CHECKED).T)
+            *values, whole = self._values(index, slot, *x)
+            *checks, _ = self._values(index, slot, *np.array(CHECKED).T)
         except MeanFieldError:
             return None
         if not (np.isfinite(values).all() and np.isfinite(checks).all()):
             return None
         turns = x[0].shape[2]
-        found = values
+        found = np.array(values)
         for axis, n in enumerate((self.variances, RADII, turns), 1):
-            found = _along(found, _matrix(n), axis)
-        scale = np.abs(values).reshape(3, -1).max(axis=1)
+            found = _along(found, to_coefficients(n), axis)
+        least, steep = whole.min(), np.abs(values[1]).min()
         for i, at in enumerate(CHECKED):
             a, b, c = (np.cos(np.arange(n) * math.acos(t)) for n, t in zip(found.shape[1:], at))
             read = (found * a[:, None, None] * b[:, None] * c[:turns]).sum(axis=(1, 2, 3))
-            if (np.abs(read - checks[:, i]) > USABLE * scale).any():
+            ratio, slope, rise = (abs(own - known[i]) for own, known in zip(read, checks))
+            if not (ratio + 2 * math.sqrt(least) * rise <= MISSED * least and slope <= MISSED * steep):
                 return None
         box = np.zeros((self.variances, RADII, 3 * WIDTH))
         for q in range(3):
@@ -140,11 +138,11 @@ class Nearby:
         return box
 
     def _values(self, index: int, slot: int, u, x, y) -> np.ndarray:
-        """Ratio, slope and rise at places of a box, in units of ⟨f²⟩ and s."""
+        """Ratio, slope and rise at places of a box, in units of ⟨f²⟩ and s, and what they make of Δ′/Δ."""
         ring, wedge = divmod(slot, len(WEDGES))
         first = self._first(index)
         low, high = (0.0, first) if ring == 0 else (first * 2.0 ** (ring - 1), first * 2.0**ring)
-        A = 2.0 ** ((index + (np.ravel(u) + 1) / 2) / CELLS)
+        A = variances(index, np.ravel(u))
         r = low + (high - low) * (np.ravel(x) + 1) / 2
         lo, hi = WEDGES[wedge]
         v = lo + (hi - lo) * (np.ravel(y) + 1) / 2
@@ -157,9 +155,11 @@ class Nearby:
         qa, qb = gaussian_average(squared(self.f), A), gaussian_average(squared(self.f), B)
         apart, slope = np.empty(A.size), np.empty(A.size)
         if not ((qa > 0) & (qb > 0)).all():
-            return np.full((3, *np.shape(u)), np.nan)
-        self._fill(A, B, gap * (2 - gap), (qb / qa) ** 0.25, apart, slope)
-        return np.array([apart / (r * r), slope * A, rise * s]).reshape(3, *np.shape(u)) / np.reshape(qa, np.shape(u))
+            return np.full((4, *np.shape(u)), np.nan)
+        self._fill(A, B, gap * (2 - gap), np.sqrt(np.sqrt(qb / qa)), apart, slope)
+        ratio, slope, rise = apart / (r * r * qa), slope * A / qa, rise * s / qa
+        whole = ratio + (rise * sine / (1 + np.sqrt(qb / qa))) ** 2
+        return np.array([ratio, slope, rise, whole]).reshape(4, *np.shape(u))
 
     def _rise(self, A, s, t) -> np.ndarray:
         """(⟨f²⟩_a - ⟨f²⟩_b)/(s - t): the mean of d⟨f²⟩/ds = 2⟨f f′ z⟩/s between the two."""
@@ -174,49 +174,20 @@ class Nearby:
 
     @property
     def _fill(self):
-        if cache.read(self.name) is None:
-            cache.write(self.name, _source(self.f, self.slope), {})
-        return cache.load(self.name).fill
+        name = self.name.removesuffix("_boxes")
+        if cache.read(name) is None:
+            cache.write(name, _source(self.f, self.slope), {})
+        return cache.load(name).fill
 
-    @property
-    def file(self) -> Path:
-        return cache.folder() / f"{self.name}_boxes.npz"
+    def unpacked(self, arrays: dict[str, np.ndarray]) -> Iterator[tuple[tuple[int, int], np.ndarray | None]]:
+        for (index, slot), at in zip(arrays["index"].tolist(), arrays["at"].tolist()):
+            yield (index, slot), arrays["boxes"][at] if at >= 0 else None
 
-    def recall(self) -> None:
-        """Take up the boxes that are kept."""
-        kept = cache.arrays(self.file)
-        if kept is None:
-            return
-        for (index, slot), at in zip(kept["index"].tolist(), kept["at"].tolist()):
-            self.boxes.setdefault((index, slot), kept["boxes"][at] if at >= 0 else None)
-        self._kept = len(kept["index"])
-
-    def keep(self) -> None:
-        """Write the boxes, and those that another process has kept, where there are new ones."""
-        if len(self.boxes) == self._kept:
-            return
-        self.recall()
-        keys = sorted(self.boxes)
-        whole = [box for k in keys if (box := self.boxes[k]) is not None]
-        at, count = [], 0
-        for k in keys:
-            at.append(-1 if self.boxes[k] is None else count)
-            count += self.boxes[k] is not None
-        boxes = np.stack(whole) if whole else np.zeros((0, self.variances, RADII, 3 * WIDTH))
-        arrays = {"index": np.array(keys), "at": np.array(at), "boxes": boxes}
-        cache.replace(self.file, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
-        self._kept = len(keys)
-
-
-def _nodes(n: int) -> np.ndarray:
-    return np.array([math.cos(math.pi * (k + 0.5) / n) for k in range(n)])
-
-
-@lru_cache(maxsize=16)
-def _matrix(n: int) -> np.ndarray:
-    """From values at the nodes to Chebyshev coefficients."""
-    rows = [[(2 if i else 1) / n * math.cos(math.pi * i * (k + 0.5) / n) for k in range(n)] for i in range(n)]
-    return np.array(rows)
+    def packed(self, boxes: list[np.ndarray | None]) -> dict[str, np.ndarray]:
+        there = [box for box in boxes if box is not None]
+        at = np.cumsum([box is not None for box in boxes]) - 1
+        whole = np.stack(there) if there else np.zeros((0, self.variances, RADII, 3 * WIDTH))
+        return {"at": np.where([box is None for box in boxes], -1, at), "boxes": whole}
 
 
 def _along(values: np.ndarray, matrix: np.ndarray, axis: int) -> np.ndarray:

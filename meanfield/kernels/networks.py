@@ -19,6 +19,7 @@ from meanfield.base.results import MeanFieldError
 from meanfield.kernels import rows
 from meanfield.kernels.compiled import Planned, block_loop, few_loop
 from meanfield.kernels.loops import RUNGS, Series
+from meanfield.kernels.near_sums import MISSED
 from meanfield.kernels.plans import NotCovered
 from meanfield.kernels.sides import JUMPS, Side, refuse_divergence, sample
 from meanfield.numeric.lowering.assembly import Lowered, lower
@@ -38,6 +39,7 @@ BLUR = 2 * np.finfo(float).eps  # of a tilt and of what one input has across ano
 COLLINEAR = 1e-16  # the cosine of a tilt that is ±π/2 to rounding
 SCOUTS = 200  # pairs that find out which boxes of tables near full correlation are needed
 WANTED = 3  # flag of a pair that asks for one
+Missed = tuple[float, float, float]  # of pairs that are followed one by one: by distances, by K, in each layer
 ENGINE = 20_000  # pairs that the two-input recursions take at a time
 
 
@@ -253,10 +255,11 @@ class Network:
             "no limit of averages at small K; leave that input out, or take sigma_b > 0."
         )
 
-    def one_by_one(self, left: Side, right: Side, where, line: tuple[float, float], found: dict) -> tuple[float, float]:
+    def one_by_one(self, left: Side, right: Side, where, line: tuple[float, float], found: dict) -> Missed:
         """Pairs that the blocks leave out, into the arrays of `found`; inf if some of them are followed by their
-        covariance, else what distances miss (and what K) where functions that jump see shares of directions. where:
-        their rows and columns; line: (scale/N_0, shift).
+        covariance, else what distances miss (and what K) where functions that jump see shares of directions; and what
+        each layer misses of pairs that are read off tables near full correlation. where: their rows and columns; line:
+        (scale/N_0, shift).
 
         Opposite pairs of an odd network are those of x and -y, which are close.
         """
@@ -276,7 +279,8 @@ class Network:
         if "distance" in found:
             whole = left.last["K"][turned[0]] + right.last["K"][turned[1]]
             found["distance"][turned] = 2 * whole - found["distance"][turned]
-        return max(one for one, _ in lost), max(other for _, other in lost)
+        a, b, c = (max(each) for each in zip(*lost))
+        return a, b, c
 
     def engine(self, KX, KY, K_ab, distance, tilt) -> tuple[dict[str, np.ndarray], bool]:
         """Pairs by the two-input recursions of `propagate`, and whether their distance is a difference of covariances,
@@ -303,9 +307,10 @@ class Network:
         return {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}, lost
 
 
-def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -> tuple[float, float]:
+def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -> Missed:
     """Pairs that the blocks leave out, in place; inf if some of them are followed by their covariance, else what
-    distances and K miss: the cosine of a tilt near ±π/2 is known to a rounding of 1, and each jump takes a root."""
+    distances and K miss: the cosine of a tilt near ±π/2 is known to a rounding of 1, and each jump takes a root. The
+    third is what tables near full correlation miss in a layer, where a pair may have been read off them."""
     distance, tilt = np.empty(where[0].size), np.empty(where[0].size)
     a, b = where[0], where[1]
     rows.apart(left.X, right.X, a, b, line[0], line[1], left.K, right.K, distance, tilt)
@@ -317,8 +322,8 @@ def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -
         values[twins] = own[n][twins[0]]
     rest = np.flatnonzero(~same)
     if not rest.size:
-        return 0.0, 0.0
-    lost = False
+        return 0.0, 0.0, 0.0
+    lost, read = False, 0.0
     where, distance, tilt = tuple(w[rest] for w in where), distance[rest], tilt[rest]
     KX, KY = left.K[where[0]], right.K[where[1]]
     K_ab = np.empty(rest.size)
@@ -336,6 +341,8 @@ def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -
             loop = network.few
         if loop is not None:
             left_over = np.flatnonzero(_followed(network, loop, KX, KY, distance, tilt, K_ab, out))
+            tabled = any(loop.nearby(one) is not None for one, _ in loop.groups)
+            read = MISSED if tabled and left_over.size < rest.size else 0.0
     if left_over.size:
         more, lost = network.engine(*(v[left_over] for v in (KX, KY, K_ab, distance, tilt)))
         for n, values in more.items():
@@ -344,11 +351,11 @@ def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -
         values[where] = out[n]
     jumps = network.block is not None and network.block.least >= 0 and not network.theta
     if lost or not jumps or network.depth == 1:
-        return (np.inf if lost else 0.0), 0.0
+        return (np.inf if lost else 0.0), 0.0, read
     across = np.abs(np.cos(tilt))  # below a rounding of the tilt the two are collinear
     missed = np.where(across > COLLINEAR, BLUR / np.maximum(across, COLLINEAR), 0.0)
     gap = np.minimum(1.0, 0.5 * turned / np.maximum(size, 1e-290))
-    return float(missed.max()), float((2 * missed * gap**0.5 ** (network.depth - 1)).max())
+    return float(missed.max()), float((2 * missed * gap**0.5 ** (network.depth - 1)).max()), read
 
 
 def _followed(network: Network, loop: Planned, KX, KY, distance, tilt, K_ab, out) -> np.ndarray:

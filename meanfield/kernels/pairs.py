@@ -18,6 +18,7 @@ from meanfield.kernels.sides import SMALLEST, Side, refuse_underflow
 WORST = "worst"  # by how much a bound of K is to be magnified for distances of a block; inf if nothing follows them
 OPPOSITE = "opposite"  # the largest K of inputs whose covariance is -1 + LEAST or less of their roots, 0 of none
 BLURRED = "blurred"  # (what distances, what K misses), where functions that jump see shares of directions
+READ = "read"  # what each layer may miss of pairs that are read off tables near full correlation, 0 of none
 SAME = 1e-10  # 1 - c of inputs that may be equal
 
 
@@ -47,7 +48,7 @@ def block_of(network: Network, left: Side, right: Side, same: bool, distances: b
     """K, Theta and (distances) distance of all pairs of a row of `left` and one of `right`; same: the two are one side,
     whose upper triangle is computed. WORST: the largest √(K_aa K_bb)/distance of differences of covariances, inf where
     close inputs had to be followed by their covariance; OPPOSITE: whether 1 + c of some pair has lost its digits;
-    BLURRED: what is missed through shares of directions."""
+    BLURRED: what is missed through shares of directions; READ: through tables near full correlation."""
     scale, shift = network.begin
     scale /= left.X.shape[1]
     shape = (len(left.X), len(right.X))
@@ -71,7 +72,8 @@ def block_of(network: Network, left: Side, right: Side, same: bool, distances: b
         found["distance"] = np.empty(shape)
         worst = loops.distances(K_ab, left.last["K"], right.last["K"], first, flags, found["distance"])
     where = rows.flagged(flags, first)
-    blurred = network.one_by_one(left, right, where, (scale, shift), found) if where[0].size else (0.0, 0.0)
+    said = network.one_by_one(left, right, where, (scale, shift), found) if where[0].size else (0.0, 0.0, 0.0)
+    *blurred, read = said
     lost = blurred[0] == np.inf
     known = found["K_ab"] if not network.mirrors else np.where(flags, 0.0, found["K_ab"])
     opposite = max(opposite, loops.opposite(known, left.last["K"], right.last["K"], LEAST, first))
@@ -84,6 +86,7 @@ def block_of(network: Network, left: Side, right: Side, same: bool, distances: b
         WORST: np.array(np.inf if lost else worst),
         OPPOSITE: np.array(opposite),
         BLURRED: np.array((0.0, 0.0) if lost else blurred),
+        READ: np.array(read),
     }
 
 

@@ -1,7 +1,7 @@
 """The loops of `sums` and `rows` for small blocks of pairs, by NumPy: one operation for all pairs, or those of a tile.
 
-A small block is computed before its loop would be compiled, or loaded. Sums are in the order of the compiled ones, with
-their bits; powers round differently, and a pair may take one rung more or less where it needs it or does not.
+A small block is computed before its loop would be compiled, or loaded. Sums and powers are made of the same products in
+the same order as the compiled ones, and so have their bits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-WANTED = 2e-15  # as in `sums`, which needs Numba
+from meanfield.kernels.loops import WANTED
+
 SMALL = 64**2  # pairs up to which these are taken: beyond, what they write in between leaves the cache
 
 
@@ -20,14 +21,28 @@ def terms(ladder, slopes, left, right, b0, m, c, flags):
     top, which, size = ladder.size - 1, int(slopes), np.abs(c[:m])
     tails = right[which, :, b0 : b0 + m]
     bound = left[which, top] * tails[top]
-    lost = (bound > WANTED) & ~(bound * size ** float(ladder[top] - slopes) <= WANTED)
-    most = np.fmax.reduce(size[~lost], initial=0.0)
+    lost = bound > WANTED
+    if lost.any():
+        lost &= ~(bound * _power(size, int(ladder[top]) - which) <= WANTED)
+    most = float(np.fmax.reduce(size[~lost], initial=0.0))
     of_tile = flags[b0 : b0 + m]
     of_tile[lost] = 2
     tail = np.fmax.reduce(tails[:, of_tile != 2], axis=1, initial=0.0)
-    bound = left[which] * tail
-    enough = (bound <= WANTED) | (bound * most ** (ladder - float(slopes)) <= WANTED)
-    return int(ladder[np.argmax(enough)] if enough.any() else ladder[top])
+    for rung, bound in zip(ladder.tolist(), (left[which] * tail).tolist()):
+        if bound <= WANTED or bound * _power(most, rung - which) <= WANTED:
+            return rung
+    return int(ladder[top])
+
+
+def _power(x, n: int):
+    """x^n by squares, as Numba takes it: NumPy's power rounds in another way."""
+    found = 1.0
+    while n:
+        if n & 1:
+            found = found * x
+        n >>= 1
+        x = x * x
+    return found
 
 
 def sums(a, b, b0, m, c, first, step, count, S, D, u, slopes):

@@ -20,7 +20,7 @@ from numba import njit
 
 from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
-from meanfield.kernels.cells import CELLS, DEGREE, Cell, Cells
+from meanfield.kernels.cells import CELLS, DEGREE, Cell, Cells, nodes, to_coefficients, variances
 from meanfield.kernels.loops import LADDER, Series
 from meanfield.numeric.lowering import cache
 from meanfield.numeric.quadrature.evaluation import evaluate
@@ -83,8 +83,7 @@ class Table(Cells):
 
     def made(self, index: int) -> Cell:
         """The coefficients at Chebyshev points of the cell, as polynomials."""
-        u = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
-        V = 2.0 ** ((index + (u + 1) / 2) / CELLS)
+        V = variances(index, nodes(DEGREE + 1))
         top = len(LADDER) - 1
         a, square, slopes = _coefficients(self.f, self.slope, V, LADDER[top if self.breaks else LEAST_RUNG])
         for rung in range(LEAST_RUNG, top + 1):
@@ -96,10 +95,7 @@ class Table(Cells):
                 tails[1] = 1.0
             if done:
                 break
-        k = np.arange(DEGREE + 1)
-        matrix = 2 / u.size * np.cos(np.pi * k[:, None] * (k + 0.5) / u.size)
-        matrix[0] /= 2
-        return Cell(LADDER[rung], project(matrix, own), np.sqrt(tails.max(axis=2)))
+        return Cell(LADDER[rung], project(to_coefficients(len(V)), own), np.sqrt(tails.max(axis=2)))
 
 
 @lru_cache(maxsize=64)

@@ -6,7 +6,8 @@ import math
 
 from numba import njit
 
-WANTED = 2e-15  # of √(⟨f²⟩⟨g²⟩): what the terms left out may add
+from meanfield.kernels.loops import WANTED
+
 ALIKE = 1e-12  # squared share of a correction up to which the next one is left out
 COEFFICIENT = 1e-15  # of the root of ⟨f²⟩: rounding of a coefficient
 MISSED = 1e-12  # of a distance: what differences of coefficients may miss

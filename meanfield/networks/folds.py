@@ -2,18 +2,20 @@
 
 `fold` gathers from the innermost records outwards, `rebuild` makes a record anew, `through` carries a state along as
 signals go. What a record is made of is asked of it (`Block.inner`, `Block.ways`), so that one of a user's own is walked
-like those of the library.
+like those of the library. Records are frozen, so that what verbs ask of one at every call is gathered once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass, replace
+from functools import lru_cache
 from typing import TypeVar
 
 from meanfield.networks.records import Block, Dense, Param, Residual, Sequential
 
 T = TypeVar("T")
+KEPT = 512  # records of which answers are held
 
 
 def fold(block: Block, of: Callable[[Block, tuple[T, ...]], T]) -> T:
@@ -79,11 +81,13 @@ def skip_of(block: Block) -> Residual | None:
     return held[0] if len(held) == 1 and isinstance(held[0], Residual) else None
 
 
+@lru_cache(maxsize=KEPT)
 def has_skip(block: Block) -> bool:
     """Whether a block holds a Residual at any depth."""
     return fold(block, lambda one, inside: isinstance(one, Residual) or any(inside))
 
 
+@lru_cache(maxsize=KEPT)
 def dense_of(block: Block) -> tuple[Dense, ...]:
     """The Dense layers of a block, in the order they are met."""
     return tuple(one for one in parts(block) if isinstance(one, Dense))
@@ -95,6 +99,7 @@ def with_dense(block: Block, of: Callable[[int, Dense], Dense]) -> Block:
     return rebuild(block, lambda one: of(next(places), one) if isinstance(one, Dense) else one)
 
 
+@lru_cache(maxsize=KEPT)
 def activations_of(block: Block) -> tuple[Hashable, ...]:
     """The activations a block holds, in the order they are met."""
     return tuple(one.activation for one in parts(block) if holds_activation(one))  # type: ignore[attr-defined]
@@ -112,6 +117,7 @@ def with_activations(block: Block, of: Callable[[Hashable], Hashable]) -> Block:
     return rebuild(block, put)
 
 
+@lru_cache(maxsize=KEPT)
 def mixing(block: Block) -> frozenset[str]:
     """In which ways positions of a block act on each other: "batch", "tokens", both or none."""
     return fold(block, lambda one, inside: frozenset({one.mixes}.union(*inside)) - {""})
@@ -122,14 +128,19 @@ def holds_activation(part: Block) -> bool:
     return hasattr(part, "activation")
 
 
-def symbols_in(record: object) -> set[str]:
+@lru_cache(maxsize=KEPT)
+def symbols_in(record: Block | tuple[Block, ...]) -> frozenset[str]:
     """The names of the symbols in the numbers of a record and of all that it is made of."""
-    if isinstance(record, Param):
-        return {record.name}
-    held = record if isinstance(record, tuple) else ()
-    if is_dataclass(record) and not isinstance(record, type):
-        held = tuple(getattr(record, f.name) for f in fields(record))
-    return set().union(*map(symbols_in, held)) if held else set()
+    return _symbols_in(record)
+
+
+def _symbols_in(held: object) -> frozenset[str]:
+    if isinstance(held, Param):
+        return frozenset({held.name})
+    inside = held if isinstance(held, tuple) else ()
+    if is_dataclass(held) and not isinstance(held, type):
+        inside = tuple(getattr(held, f.name) for f in fields(held))
+    return frozenset().union(*map(_symbols_in, inside))
 
 
 def input_weights(block: Block) -> str:

@@ -377,6 +377,7 @@ def composed(outer: sp.Expr, x: Coordinate, p: int) -> sp.Expr:
 _T = sp.Dummy("t", positive=True)
 
 
+@lru_cache(maxsize=256)
 def too_steep(f: Pieces) -> bool:
     """Whether ⟨f′²⟩ is infinite: f jumps, or rises like √|z| or more steeply at the end of a piece."""
     if f.jumps():

@@ -10,13 +10,14 @@ compiled runs carry J as a logarithm and c_J = J_ab/J beside it, none where J_ab
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 import sympy as sp
 
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import Q0, J, J_ab, K, K_ab, Theta, Theta_ab, c_J, distance, sigma_b, sigma_w, tokens
 from meanfield.networks.attention import Attention
-from meanfield.networks.folds import fold, mixing
+from meanfield.networks.folds import KEPT, fold, mixing
 from meanfield.networks.records import Block
 from meanfield.symbolic.averages.overlap import softmax_entropy
 from meanfield.symbolic.blocks import attention as _attention  # noqa: F401 (its rule)
@@ -31,6 +32,7 @@ Closer = tuple[tuple[sp.Symbol, sp.Expr, sp.Basic], ...]
 FIRST, BETWEEN = sigma_w**2 * Q0 + sigma_b**2, sigma_w**2 * Q0 * c0 + sigma_b**2  # K and K_ab of layer 1
 
 
+@lru_cache(maxsize=KEPT)
 def attends(block: Block) -> bool:
     """Whether tokens of a block act on each other by what they hold."""
     return fold(block, lambda one, inside: isinstance(one, Attention) or any(inside))

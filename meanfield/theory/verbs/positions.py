@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
@@ -453,10 +454,15 @@ def is_nested(recursion: Recursion) -> bool:
 def inside(recursion: Recursion, values: Mapping[str, Any]) -> dict[str, sp.Expr]:
     """The values of parameters that stand inside the averages of a batch: they are put in before anything is
     compiled."""
-    nodes = [n for step in recursion.steps for e in step.expressions for n in e.atoms(SphereAverage, Common)]
-    held = {s.name for n in nodes for s in n.args[3].free_symbols}
+    held = _names_inside(recursion)
     found = {k: number(v, k) for k, v in values.items() if k in held}
     return found | _tokens(recursion, values)
+
+
+@lru_cache(maxsize=256)
+def _names_inside(recursion: Recursion) -> frozenset[str]:
+    nodes = [n for step in recursion.steps for e in step.expressions for n in e.atoms(SphereAverage, Common)]
+    return frozenset(s.name for n in nodes for s in n.args[3].free_symbols)
 
 
 @remembered(maxsize=256)

@@ -133,7 +133,8 @@ def _run(
             refuse_zero({k: double(k, v) for k, v in places.items() if k != "correlation"}, wanted[0], layerwise)
     else:
         recursion = selected(theory, wanted)
-    parameters = {k: v for k, v in parameters.items() if k not in of_widths(theory.block)}
+    widths = of_widths(theory.block)
+    parameters = {k: v for k, v in parameters.items() if k not in widths}
     refuse_unknown(parameters, recursion)
     if input_dimension is not None:
         if N0 not in recursion.parameters:
@@ -197,7 +198,8 @@ def _positions(theory: Maps, places: dict, settings: dict, begin: dict, paramete
     wanted = positions.spelled_out(theory.block, theory.first, theory.batch, quantities or default)
     recursion = positions.to_follow(theory.block, theory.first, theory.batch, wanted)
     positions.refuse_impossible(theory.block, places, parameters, begin, wanted)
-    parameters = {k: v for k, v in parameters.items() if k not in of_widths(theory.block)}
+    widths = of_widths(theory.block)
+    parameters = {k: v for k, v in parameters.items() if k not in widths}
     also = (*symbols_in(theory.block), *(("tokens",) if attends(theory.block) else ()))
     refuse_unknown(parameters, recursion, also=also)
     known = {p.name for p in recursion.parameters}  # a norm may hide a deviation

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import fields, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import sympy as sp
@@ -159,11 +160,14 @@ def refuse_unknown(values: dict, recursion: Recursion, also: tuple[str, ...] = (
 
 def inside_averages(recursion: Recursion, values: dict) -> dict[str, sp.Expr]:
     """The values of parameters that stand inside an average: they must be put in before anything is compiled."""
-    if not values:
-        return {}
-    nodes = [a for step in recursion.steps for e in step.expressions for a in e.atoms(Average)]
-    inside = {s.name for a in nodes for s in sp.Tuple(*a.args[2:]).free_symbols}  # not those of a variance
+    inside = _names_inside(recursion) if values else frozenset()
     return {k: exact_number(k, v) for k, v in values.items() if k in inside}
+
+
+@lru_cache(maxsize=256)
+def _names_inside(recursion: Recursion) -> frozenset[str]:
+    nodes = [a for step in recursion.steps for e in step.expressions for a in e.atoms(Average)]
+    return frozenset(s.name for a in nodes for s in sp.Tuple(*a.args[2:]).free_symbols)  # not those of a variance
 
 
 def with_values(block: Block, values: dict) -> Block:
