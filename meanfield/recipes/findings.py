@@ -8,6 +8,7 @@ import numpy as np
 
 from meanfield.networks.folds import fold
 from meanfield.recipes.described import Described
+from meanfield.recipes.followed import drawn_heads
 from meanfield.tuning.blockwise import Followed
 
 NEAR = 1.0  # |log| up to which a size counts as kept
@@ -120,8 +121,9 @@ def _head(recipe: Described, f: Followed) -> list[str]:
 def _width(recipe: Described, f: Followed, tokens: int) -> str:
     parts = []
     if recipe.heads is not None and f.spread.get("K", 0.0) > 0:
-        share, log_J = 100 * f.spread["K"] / f.K[-1], f.spread.get("log_J", 0.0)
-        parts.append(f"its {recipe.heads} drawn heads scatter K_L by {share:.2g} % and log J by {log_J:.2g}")
+        fewer = math.sqrt(drawn_heads(recipe) / recipe.heads)
+        share, log_J = 100 * fewer * f.spread["K"] / f.K[-1], fewer * f.spread.get("log_J", 0.0)
+        parts.append(f"its {recipe.heads} heads scatter K_L by {share:.2g} % and log J by {log_J:.2g}")
     ratio, blocks = recipe.context / recipe.width, recipe.depth / recipe.width
     if recipe.heads is not None:
         parts.append(f"the softmax over {recipe.context} tokens misses shares of the order {ratio:.2g} (tokens/width)")

@@ -9,21 +9,46 @@ import sympy as sp
 from meanfield.base.results import Law, MeanFieldError
 from meanfield.networks.attention import Attention
 from meanfield.networks.folds import fold, mixing, rebuild
-from meanfield.networks.records import Block
+from meanfield.networks.records import Block, Network
 from meanfield.recipes.described import Described
 from meanfield.theory.theory import Theory
 from meanfield.tuning.blockwise import FOLLOWED, Followed, followed
 
-TOKENS = 32  # that are followed unless more are asked for
+TOKENS, TURNED_TOKENS = 32, 16  # that are followed unless more are asked for; where heads are turned or normed
+HEADS = 4  # of a layer that are drawn: means do not feel how many there are
 
 
 def run(recipe: Described, *, tokens: int, draws: int, seed: int, shares: bool = True) -> Followed:
     """A recipe followed with drawn heads; shares: with the tangent kernel by matrices."""
     wanted = (*FOLLOWED, "Theta") if shares and not _tokens_share(recipe.network.block) else FOLLOWED
+    few = Network(rebuild(recipe.network.block, _few), recipe.network.first)
     return followed(
-        recipe.name, recipe.network, recipe.sigmas, depth=recipe.depth + 1, tokens=tokens, draws=draws, seed=seed,
+        recipe.name, few, recipe.sigmas, depth=recipe.depth + 1, tokens=tokens, draws=draws, seed=seed,
         quantities=wanted,
     )  # fmt: skip
+
+
+def usual_tokens(recipe: Described) -> int:
+    """How many tokens are followed unless more are asked for."""
+    turned = fold(recipe.network.block, lambda one, inside: _is_turned(one) or any(inside))
+    return min(TURNED_TOKENS if turned else TOKENS, recipe.context)
+
+
+def drawn_heads(recipe: Described) -> int:
+    """How many heads of a layer are drawn."""
+    return min(HEADS, recipe.heads or HEADS)
+
+
+def _is_turned(one: Block) -> bool:
+    return isinstance(one, Attention) and bool(one.rotary or one.qk_norm)
+
+
+def _few(one: Block) -> Block:
+    """Attention of at most HEADS heads, whose keys are shared by as many as they are, where that divides."""
+    if not isinstance(one, Attention) or one.heads <= HEADS:
+        return one
+    shared = one.heads // one.key_heads
+    return replace(one, heads=HEADS, groups=max(1, HEADS // shared) if HEADS % min(shared, HEADS) == 0 else None)
 
 
 def _tokens_share(block: Block) -> bool:

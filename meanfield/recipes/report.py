@@ -17,7 +17,7 @@ from meanfield.base.results import MeanFieldError, one_line
 from meanfield.recipes.change import Change, best_change
 from meanfield.recipes.described import Described
 from meanfield.recipes.findings import assumed, findings
-from meanfield.recipes.followed import TOKENS, laws, run
+from meanfield.recipes.followed import laws, run, usual_tokens
 from meanfield.tuning.blockwise import Followed
 
 _SHORT = {"input": "embed"}
@@ -121,7 +121,7 @@ class Comparison(Result):
 
 def report_of(recipe: Described, *, tokens: object, draws: object, seed: object, change: bool = True) -> Report:
     """`Recipe.report`."""
-    count = min(TOKENS, recipe.context) if tokens is None else whole(tokens, "tokens", 2, 4096)
+    count = usual_tokens(recipe) if tokens is None else whole(tokens, "tokens", 2, 4096)
     if count > recipe.context:
         raise MeanFieldError(f"{count} tokens were to be followed, but the context of the recipe is {recipe.context}.")
     number, start = whole(draws, "draws", 2, 1 << 16), whole(seed, "seed", 0, 1 << 62)

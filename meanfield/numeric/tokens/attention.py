@@ -21,7 +21,7 @@ from meanfield.base.limits import tick
 from meanfield.base.results import MeanFieldError
 from meanfield.networks.attention import Attention
 from meanfield.networks.records import Block, Dense
-from meanfield.numeric.tokens.channels import Channels, diagonal
+from meanfield.numeric.tokens.channels import Channels, diagonal, turning
 from meanfield.numeric.tokens.fields import Signal
 from meanfield.numeric.tokens.walk import Walk, sampled_rule
 
@@ -178,11 +178,16 @@ class Heads:
 
     def deviations(self) -> np.ndarray:
         """The standard deviation of every token's scores about their mean over all tokens, in the mean over draws:
-        √((G_q)_tt (mean of (G_k)_ss − mean of (G_k)_ss′)), over √d where scores are divided by d."""
+        √((G_q)_tt (mean of (G_k)_ss − mean of (G_k)_ss′ κ)), over √d where scores are divided by d; κ: what rotary
+        positions s and s′ leave of a common part, the mean of cos((s − s′)θ) over pairs of channels."""
         grams = [one.gram(self.square) for one in (self.query, self.key)]
         if self.block.qk_norm:
             grams = [gram / np.multiply.outer(*2 * (np.sqrt(np.diag(gram)),)) for gram in grams]
-        within = max(0.0, np.diag(grams[1]).mean() - grams[1].mean())
+        common = grams[1]
+        if self.block.rotary and self.block.key_dim is not None:
+            phase = turning(len(common), self.block.key_dim, float(self.block.rotary))  # type: ignore[arg-type]
+            common = common * np.real(phase @ phase.conj().T) / phase.shape[1]
+        within = max(0.0, np.diag(common).mean() - common.mean())
         d = 1.0 if self.block.scale == "1/sqrt(d)" else self.block.key_dim or math.inf
         return np.sqrt(np.diag(grams[0]) * within / d)
 

@@ -51,11 +51,7 @@ class Channels:
         return total
 
     def _phase(self) -> np.ndarray:
-        """e^{i t θ_p}, θ_p = base^{−2p/d}: (T, pairs)."""
-        tokens, d = self.q.shape[1:]
-        pairs = np.arange((d + 1) // 2)
-        speed = self.base ** (-2.0 * pairs / d) if self.base else 0.0 * pairs
-        return np.exp(1j * np.multiply.outer(np.arange(tokens), speed))
+        return turning(*self.q.shape[1:], self.base)
 
     def _one(
         self, h: int, A: np.ndarray, values: np.ndarray, mean: np.ndarray, mixed: np.ndarray, tangents: list[np.ndarray]
@@ -93,6 +89,13 @@ class Channels:
                 sum_ += half + half.T
         queries *= self.by_query
         return [self.size**2 * (gram * queries + self.by_key * one) for gram, one in zip(tangents, keys)]
+
+
+def turning(tokens: int, d: int, base: float) -> np.ndarray:
+    """e^{i t θ_p}, θ_p = base^{−2p/d}, of d channels (0: nothing is turned): (T, pairs)."""
+    pairs = np.arange((d + 1) // 2)
+    speed = base ** (-2.0 * pairs / d) if base else 0.0 * pairs
+    return np.exp(1j * np.multiply.outer(np.arange(tokens), speed))
 
 
 def diagonal(W: np.ndarray) -> np.ndarray | None:
