@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 
 import mpmath as mp
 import numpy as np
@@ -19,6 +20,7 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.base.results import Status
+from meanfield.cli.app import main
 from meanfield.tuning import Gains
 
 PLANTED = sp.Rational(10**6 + 1, 10**6)
@@ -356,3 +358,41 @@ def test_a_callable_and_a_formula_are_read_as_everywhere():
     assert mf.gains(lambda z: z / (1 + z**2)).second_moment.status in (Status.EXACT, Status.CERTIFIED)
     assert mf.gains(np.tanh).unit_rms == mf.gains("tanh").unit_rms == mf.gains(sp.tanh).unit_rms
     assert mf.gains("nn.GELU(approximate='tanh')").what == "gelu_tanh"
+
+
+# ------------------------------------------------------------------------------------------------------ what is written
+
+
+def assert_page_says(page: str, phi: str, digits: int = 6) -> None:
+    """The three gains of φ stand on the page, rounded to as many decimals."""
+    found = mf.gains(phi)
+    for name in ("unit_rms", "unit_gradient", "unit_variance"):
+        shown = f"{found.gain(name):.{digits}f}"
+        assert shown in page, f"{phi}: {name} = {shown} is not on the page"
+
+
+def test_the_page_answers_what_people_ask():
+    page = (Path(__file__).parent.parent / "docs" / "gains.md").read_text(encoding="utf-8")
+    asked = page.partition("## Questions that come up")[2].partition("## Softmax")[0]
+    for phi in ("gelu", "gelu_tanh", "silu", "mish", "elu", "sigmoid"):
+        assert_page_says(asked, phi)
+    for gate in ("swiglu", "geglu"):
+        assert f"{mf.gains(gate).gain('sigma_w_backward'):.6f}" in asked
+    with pytest.raises(AssertionError, match="is not on the page"):
+        assert_page_says(asked.replace("1.676532", "1.676531"), "silu")
+
+
+def test_on_the_command_line(capsys):
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["gains", "silu", "--variance", "9/4", "--json", "--digits", "12"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["command"] == "gains"
+    assert found["results"]["unit_rms"]["digits"] == mf.gains("silu", "9/4", digits=12).decimals("unit_rms")
+    refused = {"softmax": "give both", "silu --snippet flax": "must be torch", "silu --variance -1": "> 0"}
+    for line, said in refused.items():
+        with pytest.raises(SystemExit, match=r"^2$"):
+            main(["gains", *line.split()])
+        assert said in capsys.readouterr().err
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["gains", "softmax", "--tokens", "4", "--scores", "0", "--snippet", "torch"])
+    assert '"unit_average": 2.0' in capsys.readouterr().out

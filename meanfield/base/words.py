@@ -80,6 +80,7 @@ WORDS: Mapping[str, str] = {
     **dict.fromkeys(("verify", "validate", "compare", "test"), "check"),
     "simulate": "measure",
     **dict.fromkeys(("init", "initialize", "initialization", "initializer"), "recommend"),
+    **dict.fromkeys(("gain", "calculategain", "nonlinearitygain"), "gains"),
     # records and their makers
     **dict.fromkeys(("linear", "fullyconnectedlayer", "affine"), "Dense"),
     **dict.fromkeys(("relu", "gelu", "activationlayer"), "Nonlinearity"),

@@ -30,7 +30,7 @@ def gains(
 ) -> None:
     """Exact gains of an activation, of its gated unit, or of a softmax.
 
-    1/sd and 1/rms of its output at this input variance, the backward twin, and
+    1/sd and 1/rms of its output at this input variance, the backward counterpart, and
     the σ_w that keep K or J. ACT is also glu, swiglu, geglu, reglu, bilinear, or
     softmax (with --tokens and --scores).
     """

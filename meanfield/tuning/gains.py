@@ -1,9 +1,9 @@
 r"""`gains`: what to multiply the output of a function with, so that a forward or a backward pass keeps its size.
 
-Of a φ whose input is normal, of variance K: 1/sd φ, 1/√⟨φ²⟩, the backward twin 1/√⟨φ′²⟩, σ_w at K′ = K (σ_w²⟨φ²⟩ = K)
-and at J = 1 (σ_w²⟨φ′²⟩ = 1); the same of a gated unit u·φ(v), whose gradient has the two terms ⟨φ²⟩ + K⟨φ′²⟩; and of a
-softmax row, by Φ = ⟨Σ A_s²⟩ and its slope. Averages are the engine's nodes: closed forms where they have one, else
-balls; of softmax rows decimals with an estimated error. Source: derived here.
+Of a φ whose input is normal, of variance K: 1/sd φ, 1/√⟨φ²⟩, the backward counterpart 1/√⟨φ′²⟩, σ_w at K′ = K, that is
+σ_w²⟨φ²⟩ = K, and at J = 1, σ_w²⟨φ′²⟩ = 1; the same of a gated unit u·φ(v), whose gradient has the two terms ⟨φ²⟩ and
+K⟨φ′²⟩; and of a softmax row, by Φ = ⟨Σ A_s²⟩ and its slope. Averages are the engine's nodes: closed forms where they have
+one, else balls; of softmax rows decimals with an estimated error. Source: derived here.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ def gains(
     r"""The factors that keep signals and gradients at size 1 behind φ: "what is the right gain for silu?"
 
     activation: φ in any form that `mf.activation` reads, whose input z is normal of mean 0 and of this `variance` K,
-    a number > 0 (exact, or text). `Gains` holds 1/sd φ(z), 1/rms φ(z), the backward twin 1/√⟨φ′²⟩, and the standard
-    deviations σ_w of the matrix behind φ (σ_w/√fan_in of a weight) that keep K, K′ = K, or the gradient, J = 1, without
-    biases; its `gate` is the same of u·φ(v). "glu", "swiglu", "geglu", "reglu" and "bilinear" are that product alone.
+    a number > 0 (exact, or text). `Gains` holds 1/sd φ(z), 1/rms φ(z), the backward counterpart 1/√⟨φ′²⟩, and the σ_w of
+    the matrix behind φ (weights of deviation σ_w/√fan_in, no biases) that keeps K, K′ = K, or the gradient, J = 1. Its
+    `gate` is the same of u·φ(v), u and v made with σ = 1; "glu", "swiglu", "geglu", "reglu" and "bilinear" are that
+    product alone.
     activation = "softmax": `SoftmaxGains` of a row over T = `tokens` entries whose scores have the standard deviation
     `scores`. digits: of each number, 30 unless given (16 of a softmax).
 
