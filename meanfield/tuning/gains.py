@@ -1,9 +1,9 @@
 r"""`gains`: what to multiply the output of a function with, so that a forward or a backward pass keeps its size.
 
-Of a φ whose input is normal, of variance K: 1/sd φ, 1/√⟨φ²⟩, the backward counterpart 1/√⟨φ′²⟩, σ_w at K′ = K, that is
-σ_w²⟨φ²⟩ = K, and at J = 1, σ_w²⟨φ′²⟩ = 1; the same of a gated unit u·φ(v), whose gradient has the two terms ⟨φ²⟩ and
-K⟨φ′²⟩; and of a softmax row, by Φ = ⟨Σ A_s²⟩ and its slope. Averages are the engine's nodes: closed forms where they have
-one, else balls; of softmax rows decimals with an estimated error. Source: derived here.
+Of a φ whose input is normal, of variance K: 1/sd φ, 1/√⟨φ²⟩, its backward counterpart 1/√⟨φ′²⟩, σ_w at K′ = K, which
+is σ_w²⟨φ²⟩ = K, and at J = 1, σ_w²⟨φ′²⟩ = 1; the same of a gated unit u·φ(v), whose gradient has the two terms ⟨φ²⟩ and
+K⟨φ′²⟩; and of a softmax row, by Φ = ⟨Σ A_s²⟩ and its slope. Averages are the engine's nodes: closed forms where there
+are any, else balls; of softmax rows decimals with an estimated error. Source: derived here.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def gains(
     r"""The factors that keep signals and gradients at size 1 behind φ: "what is the right gain for silu?"
 
     activation: φ in any form that `mf.activation` reads, whose input z is normal of mean 0 and of this `variance` K,
-    a number > 0 (exact, or text). `Gains` holds 1/sd φ(z), 1/rms φ(z), the backward counterpart 1/√⟨φ′²⟩, and the σ_w of
-    the matrix behind φ (weights of deviation σ_w/√fan_in, no biases) that keeps K, K′ = K, or the gradient, J = 1. Its
+    a number > 0 (exact, or text). `Gains` holds 1/sd φ(z), 1/rms φ(z), its backward counterpart 1/√⟨φ′²⟩, and σ_w of
+    the matrix behind φ (weights of deviation σ_w/√fan_in, no biases) to keep K, K′ = K, or the gradient, J = 1. Its
     `gate` is the same of u·φ(v), u and v made with σ = 1; "glu", "swiglu", "geglu", "reglu" and "bilinear" are that
     product alone.
     activation = "softmax": `SoftmaxGains` of a row over T = `tokens` entries whose scores have the standard deviation
