@@ -169,7 +169,8 @@ training.estimators training.prepared training.beside training.training_figures 
 training.trainability
 tuning.records tuning.prediction tuning.fluctuation tuning.choices tuning.sampled tuning.initializers
 tuning.snippets tuning.answer tuning.scatter tuning.blockwise tuning.transformer_answer
-tuning.transformers tuning.recommend tuning.gain_records tuning.gains
+tuning.transformers tuning.recommend tuning.gain_tables tuning.gain_records
+tuning.gains
 tuning.rates tuning.backward tuning.instance tuning.tuned tuning.sweep tuning.descent tuning.wide tuning.sensitivities
 tuning.tune
 recipes.laws recipes.described recipes.followed recipes.change recipes.findings recipes.report recipes.rows
