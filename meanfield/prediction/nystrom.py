@@ -146,10 +146,8 @@ class Nystrom(Regression):
         found = found + self.system.ridge * (z.T @ dpotrs(self._root, z, lower=0)[0])
         return (found + found.T) / 2
 
-    def variance(self, rows: np.ndarray) -> np.ndarray:
-        step = strip(len(self.support))
-        parts = [np.diag(self.covariance(rows[a : a + step])) for a in range(0, len(rows), step)]
-        return np.maximum(np.concatenate(parts), 0.0) if parts else np.zeros(0)
+    def at_once(self, count: int) -> int:
+        return strip(len(self.support))
 
     def log_determinant(self, probes: int) -> tuple[float, float]:
         """Of Q + ρ, without an error: that of Θ + ρ is larger, by τ/ρ at most."""

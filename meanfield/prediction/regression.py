@@ -68,9 +68,13 @@ class Regression(ABC):
     def fitted(self) -> tuple[float, float]:
         """(Σ y·(Θ + ρ)⁻¹y over outputs, a bound of its error)."""
 
+    def at_once(self, count: int) -> int:
+        """Of how many of some inputs a covariance has room in memory."""
+        return max(1, min(count, int(memory_limit() / (64 * 8 * max(self.system.count, 1)))))
+
     def variance(self, rows: np.ndarray) -> np.ndarray:
         """The diagonal of the covariance, of as many inputs at a time as there is memory for."""
-        at_once = max(1, min(len(rows), int(memory_limit() / (64 * 8 * max(self.system.count, 1)))))
+        at_once = self.at_once(len(rows))
         parts = [np.diag(self.covariance(rows[a : a + at_once])) for a in range(0, len(rows), at_once)]
         return np.maximum(np.concatenate(parts), 0.0) if parts else np.zeros(0)
 

@@ -27,14 +27,18 @@ class System:
     ) -> None:  # fmt: skip
         self._kernel, self._operator, self.X, self.name, self.ridge = kernel, operator, X, name, ridge
         self._settings = settings
-        # learning rates change Theta alone, and are refused where K is asked for by itself
-        self._of_K = settings if name == "K" else {k: v for k, v in settings.items() if not k.startswith("lambda_")}
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the executor, which belongs to one process, and the maps that hold it."""
         own = {k: v for k, v in self.__dict__.items() if k not in ("matrix", "covariance")}
-        kinds = ("_settings", "_of_K")
-        return own | {k: {**own[k], "executor": None} for k in kinds}
+        return own | {"_settings": {**self._settings, "executor": None}}
+
+    def _of(self, *names: str) -> dict[str, Any]:
+        """The settings with which these kernels are asked for: learning rates change Theta alone, and are refused where
+        K is asked for by itself."""
+        if self.name == "K" or "Theta" in names:
+            return self._settings
+        return {k: v for k, v in self._settings.items() if not k.startswith("lambda_")}
 
     @property
     def count(self) -> int:
@@ -49,7 +53,7 @@ class System:
     @cached_property
     def covariance(self) -> KernelOperator:
         """K of the training inputs as a linear map."""
-        return self.matrix if self.name == "K" else self._operator(self.X, quantity="K", **self._of_K)
+        return self.matrix if self.name == "K" else self._operator(self.X, quantity="K", **self._of("K"))
 
     @cached_property
     def diagonal(self) -> np.ndarray:
@@ -72,15 +76,12 @@ class System:
     def columns(self, rows: np.ndarray, names: tuple[str, ...] = (), X: np.ndarray | None = None) -> Kernels:
         """Θ (or what is named) of all X (or of those given) with some rows."""
         names = names or (self.name,)
-        settings = self._settings if "Theta" in names or self.name == "K" else self._of_K
-        return self._kernel(
-            self.X if X is None else X, rows, quantities=names, **settings, progress=_silent
-        )  # fmt: skip
+        left = self.X if X is None else X
+        return self._kernel(left, rows, quantities=names, **self._of(*names), progress=_silent)
 
     def among(self, rows: np.ndarray, name: str) -> np.ndarray:
         """Θ or K of some rows with themselves."""
-        settings = self._of_K if name == "K" else self._settings
-        return np.asarray(self._kernel(rows, quantities=(name,), **settings, progress=_silent)[name])
+        return np.asarray(self._kernel(rows, quantities=(name,), **self._of(name), progress=_silent)[name])
 
     def sizes(self, rows: np.ndarray) -> np.ndarray:
         """√Θ_aa of some rows."""
