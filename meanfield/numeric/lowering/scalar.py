@@ -101,8 +101,12 @@ def scalar(expr: sp.Expr, name: str = "f") -> Scalar:
 
 def _cheaper(expr: sp.Expr, one: Scalar) -> Scalar:
     """A table in the place of a closed form that is no vector code (exponentials, a branch into a table), where a table
-    is as exact: of that the loops over a grid make vector code (`stages`), at a third of the price of one `exp`."""
+    is as exact: of that the loops over a grid make vector code (`stages`), at a third of the price of one `exp`.
+
+    Of sines no table is tried: it takes minutes where panels follow their phases, and a closed form is one exp."""
     if one.name in branch_free(one.text) or not expr.has(Average):
+        return one
+    if any(n.integrand.has(sp.sin, sp.cos) for n in expr.atoms(Average)):
         return one
     try:
         other = _tabled(one.name, *_checked_table(expr))
