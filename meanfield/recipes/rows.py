@@ -18,8 +18,8 @@ class Row:
 
     make: from (depth, width, heads, hidden, groups, context) to a network whose deviations are open; laws: by kind of
     matrix; sizes: those of a usual model; more: what a `Recipe` is told beside (tied, input_norm, final_norm); notes:
-    what it has that the record does not; source: repository, file and lines; std: the letter s of the laws, the number that
-    configurations hold (initializer_range).
+    what it has that the record does not; source: repository, file and lines; std: the letter s of the laws, the number
+    that configurations hold (initializer_range).
     """
 
     name: str
@@ -39,12 +39,10 @@ def made(kind: type[R], row: Row, given: Mapping[str, Any], **more: Any) -> R:
     if "width" in given and sizes["width"] != usual["width"]:
         if "heads" in usual and "heads" not in given:
             sizes["heads"] = _heads(int(sizes["width"]), usual["width"] // usual["heads"])
-            if "groups" not in given:
-                sizes["groups"] = _groups(sizes["heads"], usual)
         if "hidden" in usual and "hidden" not in given:
             sizes["hidden"] = round(sizes["width"] * usual["hidden"] / usual["width"])
-    elif "heads" in given and "groups" not in given:
-        sizes["groups"] = _groups(int(sizes["heads"]), usual)
+    if "groups" not in given and sizes.get("heads") != usual.get("heads"):
+        sizes["groups"] = _groups(int(sizes["heads"]), usual) if "heads" in usual else None
     shape = {k: sizes.get(k) for k in ("depth", "width", "heads", "hidden", "groups", "context")}
     own = dict(row.more) | {"name": row.name, "source": row.source, "notes": row.notes} | more
     base = str(sizes.get("std", row.std))
