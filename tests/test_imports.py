@@ -174,7 +174,8 @@ tuning.gains
 tuning.rates tuning.backward tuning.instance tuning.tuned tuning.sweep tuning.descent tuning.wide tuning.sensitivities
 tuning.tune
 recipes.laws recipes.described recipes.followed recipes.change recipes.findings recipes.report recipes.rows
-recipes.language recipes.catalog recipes.one_recipe recipes.named
+recipes.shapes recipes.language recipes.open_models recipes.vision recipes.schemes recipes.libraries
+recipes.catalog recipes.one_recipe recipes.named
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.help cli.critical cli.laws cli.widths
 cli.kernels cli.init cli.gains cli.networks cli.doctor
 cli.app

@@ -5,16 +5,17 @@ from __future__ import annotations
 from meanfield.base.arguments import shown
 from meanfield.base.results import MeanFieldError
 from meanfield.base.words import unknown
-from meanfield.recipes import language
+from meanfield.recipes import language, libraries, open_models, schemes, vision
 from meanfield.recipes.rows import Row
 
-_ROWS = {one.name: one for one in language.ROWS}
+_ROOMS = (language, open_models, vision, schemes, libraries)
+_ROWS = {one.name: one for room in _ROOMS for one in room.ROWS}
 
 
 def names() -> tuple[str, ...]:
     """The names that `recipe` knows.
 
-    >>> {"gpt2", "llama", "bert", "vit"} <= set(names())
+    >>> {"gpt2", "llama", "bert", "vit", "t5", "deepnorm", "pytorch"} <= set(names())
     True
     """
     return tuple(_ROWS)

@@ -22,7 +22,7 @@ from meanfield.theory.deriving import derive
 from meanfield.theory.theory import Theory
 from meanfield.tuning.records import kinds
 
-BESIDE = ("token", "position", "head", "bias")  # kinds that are no Dense of the block
+BESIDE = ("token", "position", "token bias", "head", "bias")  # kinds that are no Dense of the block
 _MOST = 1 << 24
 
 
@@ -80,7 +80,7 @@ class Described(Result):
                 f"The recipe has no law for {', '.join(missing)}; its kinds of matrices are {', '.join(needed)}."
             )
         heads = _largest(self.architecture.block, lambda one: one.heads if one.key_dim is None else 1)
-        if self.width % heads:
+        if heads and self.width % heads:
             raise MeanFieldError(
                 f"The heads of an Attention divide its width, but {heads} heads of width {self.width} were given."
             )
@@ -116,7 +116,8 @@ class Described(Result):
         return found
 
     def sizes(self, role: str = "") -> dict[str, object]:
-        """What the letters of a law stand for; with the role of a matrix, its fan-in and fan-out, too."""
+        """What the letters of a law stand for; with the role of a matrix, its fan-in and fan-out, too ("bias": those of
+        the first matrix)."""
         return _sizes(self, role)
 
     def deviation(self, kind: str, block: int = 1) -> float:
@@ -190,7 +191,7 @@ def _number(value: object) -> object:
 
 def _sizes(recipe: Described, role: str) -> dict[str, object]:
     block, d = recipe.architecture.block, recipe.width
-    of = role.removesuffix(" bias")
+    of = recipe.roles[0] if role == "bias" else role.removesuffix(" bias")
     each = dict(zip(recipe.roles, kinds(block)))
     heads = _largest(block, lambda one: one.heads)
     h = _largest(block, lambda one: one.key_dim or 0) or (d // heads if heads else None)
@@ -233,16 +234,17 @@ def _with_numbers(recipe: Described) -> Network:
         return replace(one, sigma_w=of(laws[role], sizes, "sqrt(n)"), sigma_b=sigma_b)
 
     block = rebuild(with_dense(recipe.architecture.block, put), lambda one: _sized(one, recipe.width))
-    if recipe.input_norm:
-        return Network(block, Dense(sigma_w=1, sigma_b=0))
     parts = [recipe.deviation(kind) for kind in ("token", "position") if kind in laws]
     size = parts[0] if len(parts) == 1 else math.hypot(*parts)
+    shared = recipe.deviation("token bias") if "token bias" in laws else 0.0
     if not 0 < size < math.inf:
         raise MeanFieldError(
             f"The embeddings of recipe {recipe.name} have size {size:g}, so that nothing enters the first block; give "
             "token= a deviation > 0."
         )
-    return Network(block, Dense(sigma_w=Constant(repr(size)), sigma_b=0))
+    if recipe.input_norm:
+        size, shared = size / math.hypot(size, shared), shared / math.hypot(size, shared)
+    return Network(block, Dense(sigma_w=Constant(repr(size)), sigma_b=Constant(repr(shared)) if shared else 0))
 
 
 def _sized(one: Block, width: int) -> Block:
@@ -264,7 +266,10 @@ def _torch(recipe: Described) -> list[str]:
         '    """Draws one weight in place; kind: what it is for; block: its number, from 1."""',
     ]  # fmt: skip
     lines: dict[str, list[str]] = {}
-    for kind, law in recipe.laws.items():
+    laws = {kind: law for kind, law in recipe.laws.items() if kind != "bias"}
+    if "bias" in recipe.laws:
+        laws = {f"{role} bias": recipe.laws["bias"] for role in recipe.roles} | laws
+    for kind, law in laws.items():
         text = _CALLS.sub(r"math.\1(", law.written(recipe.sizes(kind) | {"l": "block"}))
         how = {
             "normal": f"weight.normal_(0.0, {text})",
@@ -275,7 +280,7 @@ def _torch(recipe: Described) -> list[str]:
         lines.setdefault(how, []).append(kind)
     for number, (how, kinds_) in enumerate(lines.items()):
         which = f"kind == {kinds_[0]!r}" if len(kinds_) == 1 else f"kind in ({', '.join(map(repr, kinds_))})"
-        out += [f"    {'elif' if number else 'if'} {which}:  # {recipe.laws[kinds_[0]]}", f"        {how}"]
+        out += [f"    {'elif' if number else 'if'} {which}:  # {laws[kinds_[0]]}", f"        {how}"]
     return [*out, "    else:", '        raise ValueError(f"no kind of matrix is called {kind}")']
 
 

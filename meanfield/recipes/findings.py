@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +23,7 @@ ALIKE = 0.9  # correlation of tokens from which on they are said to be alike
 def assumed(recipe: Described, tokens: int) -> str:
     """The first line of a report: what it assumes of the input."""
     what = "behind a norm" if recipe.input_norm else "positions added" if "position" in recipe.laws else "tokens alone"
+    what += ", with a part common to all" if "token bias" in recipe.laws else ""
     return f"assumes independent tokens, the recipe's embeddings ({what}); {tokens} of {recipe.context} tokens followed"
 
 
@@ -103,16 +105,13 @@ def _gates(recipe: Described) -> list[str]:
 
 
 def _head(recipe: Described, f: Followed) -> list[str]:
-    kind = "token" if recipe.tied else "head"
-    if kind not in recipe.laws:
+    law = recipe.laws.get("head")
+    if recipe.tied:  # the stored matrix, and what the head multiplies by: what multiplies embeddings is not the head's
+        stored = recipe.laws["token"]
+        law = replace(stored, multiplier="1" if law is None else law.multiplier)
+    if law is None:
         return []
-    law = recipe.laws[kind]
-    if recipe.tied:  # the stored matrix: what multiplies embeddings does not multiply the head
-        size = type(law)(law.deviation, law.shape, law.cut, law.absolute, law.corrected).true_deviation(
-            recipe.sizes("token")
-        )
-    else:
-        size = recipe.deviation("head")
+    size = law.true_deviation(recipe.sizes("head"))
     logits = size * math.sqrt(recipe.width) * (1.0 if recipe.final_norm else math.sqrt(f.K[-1]))
     what = "the tied head, one matrix with the embeddings," if recipe.tied else "the head"
     return [f"{what} makes logits of deviation {logits:.3g}."]

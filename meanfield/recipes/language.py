@@ -1,75 +1,89 @@
-"""Initializations of language models, as their public code has them (specification table A1)."""
+"""Initializations of GPT-2, BERT and T5 and of what trains their like, as public code has them (table A1).
+
+Left out: Megatron's `--init-method-xavier-uniform`, whose field its configuration has not; NeoX's orthogonal methods,
+whose arguments are shifted so that they always raise.
+"""
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Any
-
-from meanfield.networks.records import Network
-from meanfield.networks.transformers import encoder_postln, gpt, llama
-from meanfield.recipes.laws import trunc_normal_, truncated
+from meanfield.recipes.laws import Law, normal, truncated, xavier_normal
 from meanfield.recipes.rows import Row
+from meanfield.recipes.shapes import Transformer, each
 
-FLAT, SCALED, BY_BLOCK = "s", "s/sqrt(2*L)", "s/sqrt(2*l)"
-
-
-def plain(
-    activation: str = "gelu", preset: Any = gpt, **keywords: Any
-) -> Any:
-    """From sizes to a network with a feed-forward branch of two matrices."""
-
-    def make(*, depth: int, width: int, heads: int, hidden: int, **_: Any) -> Network:
-        return preset(activation, heads=heads, expand=Fraction(hidden, width), **keywords)
-
-    return make
-
-
-def gated(activation: str = "silu", **keywords: Any) -> Any:
-    """From sizes to a network with gated feed-forward branches."""
-
-    def make(*, depth: int, width: int, heads: int, hidden: int, groups: int | None = None, **_: Any) -> Network:
-        return llama(activation, heads=heads, groups=groups, expand=Fraction(hidden, width), sigma_g="sigma_g",
-                     **keywords)  # fmt: skip
-
-    return make
-
-
-def each(
-    inner: object, output: object, up: object | None = None, down: object | None = None,
-    gate: object | None = None, **more: object,
-) -> dict[str, object]:  # fmt: skip
-    """Laws by kind: q, k, v and up (and gate) as `inner`, output and down as `output`, unless they are given."""
-    found = {"query": inner, "key": inner, "value": inner, "output": output, "up": inner if up is None else up}
-    found |= {} if gate is None else {"gate": gate}
-    return found | {"down": output if down is None else down} | more
-
-
-GPT2 = {"depth": 12, "width": 768, "heads": 12, "hidden": 3072, "context": 1024, "vocabulary": 50257}
-LLAMA = {"depth": 32, "width": 4096, "heads": 32, "hidden": 11008, "context": 2048, "vocabulary": 32000}
-LLAMA3 = {"depth": 32, "width": 4096, "heads": 32, "hidden": 14336, "groups": 8, "context": 8192, "vocabulary": 128256}
-BERT = {"depth": 12, "width": 768, "heads": 12, "hidden": 3072, "context": 512, "vocabulary": 30522}
+FLAT, SCALED = "s", "s/sqrt(2*L)"
 TANH_GELU = "gelu_tanh"
+GPT2 = {"depth": 12, "width": 768, "heads": 12, "hidden": 3072, "context": 1024, "vocabulary": 50257}
+MEGATRON = {"depth": 24, "width": 1024, "heads": 16, "hidden": 4096, "context": 1024, "vocabulary": 50257}
+NEOX = {"depth": 44, "width": 6144, "heads": 64, "hidden": 24576, "context": 2048, "vocabulary": 50432}
+BERT = {"depth": 12, "width": 768, "heads": 12, "hidden": 3072, "context": 512, "vocabulary": 30522}
+T5 = {"depth": 12, "width": 768, "heads": 12, "hidden": 3072, "context": 512, "vocabulary": 32128}
+T5_V11 = T5 | {"hidden": 2048}
+
+GPT, BIDIRECTIONAL = Transformer(), Transformer(place="post", causal=False)
+ENCODER = Transformer("relu", norm="rms", causal=False)
+GATED_ENCODER = Transformer(TANH_GELU, gated=True, norm="rms", causal=False)
+TIED = {"tied": True}
+POST = {"tied": True, "input_norm": True, "final_norm": False}
+SUMMED = "the embedding of the sentence is that of all tokens, so that a third of what is summed is common to them."
+T5_NOTES = ("the encoder; scores get a learned bias by distance, which is not in the record.",)
+SMALL, WANG = "sqrt(2/(5*d))", "2/(L*sqrt(d))"
+
+
+def bert(law: Law) -> dict[str, object]:
+    """All of it by one law; "token bias" is the embedding of the sentence."""
+    return each(law, law, token=law, position=law) | {"token bias": law}
+
+
+def t5(up: object, down: object, **more: object) -> dict[str, object]:
+    """Attention as both codes of T5 have it, whose scores are not divided by √h."""
+    query, inner = normal("1/sqrt(d*h)", multiplier="sqrt(h)"), normal("1/sqrt(d)")
+    found = each(inner, normal("1/sqrt(H*h)"), up=up, down=down, token=normal("1"), **more)
+    return found | {"query": query, "head": normal("1", multiplier="1/sqrt(d)")}
+
 
 ROWS = (
-    Row("gpt2-released", plain(TANH_GELU), each(FLAT, FLAT, token=FLAT, position=".01"), GPT2,
-        "openai/gpt-2 src/model.py 28-38, 50-56, 94, 123-130, 152-155", {"tied": True}),
-    Row("gpt2", plain(TANH_GELU), each(FLAT, SCALED, token=FLAT, position=FLAT), GPT2,
-        "huggingface/transformers models/gpt2/modeling_gpt2.py 431-448", {"tied": True}),
-    Row("nanogpt", plain(), each(FLAT, SCALED, token=FLAT, position=FLAT), GPT2 | {"vocabulary": 50304},
-        "karpathy/nanoGPT model.py 109-168", {"tied": True}),
-    Row("llama2.c", gated(), each(FLAT, SCALED, up=SCALED, gate=FLAT, down=FLAT, token=FLAT), LLAMA,
-        "karpathy/llama2.c model.py 168-180, 215-247", {"tied": True}),
-    Row("llama", gated(), each(FLAT, FLAT, gate=FLAT, token=FLAT, head=FLAT), LLAMA,
-        "huggingface/transformers modeling_utils.py 2295-2340; configuration_llama.py 64-84"),
-    Row("llama-torchtitan", gated(), each(
-            trunc_normal_(FLAT), trunc_normal_(BY_BLOCK), up=trunc_normal_(BY_BLOCK), gate=trunc_normal_(FLAT),
-            token="1", head=truncated("1/sqrt(d)", 3)), LLAMA3,
-        "pytorch/torchtitan models/llama3/__init__.py 45-111, 236-315; models/common/config_utils.py 281-308"),
-    Row("bert", plain("gelu_tanh", encoder_postln), each(
-            truncated(FLAT), truncated(FLAT), token=truncated(FLAT), position=truncated(FLAT)), BERT,
-        "google-research/bert modeling.py 362-377, 412, 479-495",
-        {"tied": True, "input_norm": True, "final_norm": False}),
-    Row("vit", plain("gelu", causal=False), each(
-            trunc_normal_(FLAT), trunc_normal_(FLAT), token="1", position=trunc_normal_(FLAT)),
-        BERT | {"context": 197, "vocabulary": 1000}, "huggingface/pytorch-image-models models/vision_transformer.py"),
+    Row("gpt2-released", Transformer(TANH_GELU), each(FLAT, FLAT, token=FLAT, position=".01"), GPT2,
+        "openai/gpt-2 src/model.py 28-38, 50-56, 94, 123-130, 152-155, 171", TIED),
+    Row("gpt2", Transformer(TANH_GELU), each(FLAT, SCALED, token=FLAT, position=FLAT), GPT2,
+        "huggingface/transformers models/gpt2/modeling_gpt2.py 431-448; modeling_utils.py 2295-2340", TIED),
+    Row("nanogpt", GPT, each(FLAT, SCALED, token=FLAT, position=FLAT), GPT2 | {"vocabulary": 50304},
+        "karpathy/nanoGPT model.py 109-168", TIED),
+    Row("mingpt", Transformer(TANH_GELU), each(FLAT, SCALED, token=FLAT, position=FLAT, head=FLAT), GPT2,
+        "karpathy/minGPT mingpt/model.py 21-27, 151-169"),
+    Row("megatron", GPT, each(FLAT, SCALED, token=FLAT, position=FLAT), MEGATRON,
+        "NVIDIA/Megatron-LM megatron/core/utils.py 862-871; transformer/transformer_config.py 388-417, 2571-2610",
+        TIED),
+    Row("megatron-mup", GPT, each("s/sqrt(d/1024)", "s/sqrt(2*L*d/1024)", token=FLAT, position=FLAT)
+            | {"query": normal("s/sqrt(d/1024)", multiplier="8/sqrt(h)"),
+               "head": normal(FLAT, multiplier="1/(d/1024)")}, MEGATRON,
+        "NVIDIA/Megatron-LM megatron/core/transformer/transformer_config.py 428-475, 2530-2603; utils.py 874-891",
+        notes=("widths are measured by a base of 1024 and heads by 64; scores are multiplied by sqrt(64)/h.",)),
+    Row("neox", GPT, each(FLAT, SCALED, token=FLAT, position=FLAT, head=FLAT), MEGATRON | {"vocabulary": 50432},
+        "EleutherAI/gpt-neox megatron/neox_arguments/neox_args.py 352-421; megatron/model/init_functions.py 25-227"),
+    Row("neox-xavier", GPT, each(xavier_normal(), xavier_normal(), token=FLAT, position=FLAT, head=FLAT),
+        MEGATRON | {"vocabulary": 50432}, "EleutherAI/gpt-neox megatron/model/init_functions.py 25-227",
+        notes=("embeddings and head are taken as N(.02), for a Xavier law of theirs goes with the vocabulary; the "
+               "fused matrix of q, k, v is read as three.",)),
+    Row("neox-small-wang", Transformer(rotary=True, parallel=True), each(SMALL, WANG, token=SMALL, head=SMALL), NEOX,
+        "EleutherAI/gpt-neox megatron/model/init_functions.py 146-175; configs/20B.yml 34-36",
+        notes=("wang_init is by the width for the matrix of fan-in 4d, too; a quarter of each head is rotary, in the "
+               "record all of it.",)),
+    Row("neox-hf", Transformer(rotary=True, parallel=True), each(FLAT, FLAT, token=FLAT, head=FLAT), NEOX,
+        "huggingface/transformers modeling_utils.py 2295-2340 (gpt_neox has no _init_weights)",
+        notes=("a quarter of each head is rotary, in the record all of it.",)),
+    Row("bert", Transformer(TANH_GELU, place="post", causal=False), bert(truncated(FLAT)), BERT,
+        "google-research/bert modeling.py 362-377, 412, 479-495, 671-703, 861-880", POST, (SUMMED,)),
+    Row("bert-hf", BIDIRECTIONAL, bert(normal(FLAT)), BERT,
+        "huggingface/transformers models/bert/modeling_bert.py 547-554; modeling_utils.py 2295-2340", POST, (SUMMED,)),
+    Row("t5-mesh", ENCODER, t5(truncated("1/sqrt(d)"), truncated("1/sqrt(f)")), T5,
+        "tensorflow/mesh mesh_tensorflow/transformer/attention.py 428-443; layers.py 314-365; "
+        "transformer_layers.py 36-80, 338-340; transformer.py 2143-2174", TIED, T5_NOTES),
+    Row("t5-mesh-multihead", ENCODER, t5(truncated("1/sqrt(d)"), truncated("1/sqrt(f)")) | {
+            "query": normal("1/sqrt(d*sqrt(h))", multiplier="sqrt(h)"), "key": normal("1/sqrt(d*sqrt(h))"),
+            "output": normal("1/sqrt(d*H)")}, T5,
+        "tensorflow/mesh mesh_tensorflow/layers.py 1587-1591", TIED, T5_NOTES),
+    Row("t5", ENCODER, t5("1/sqrt(d)", "1/sqrt(f)"), T5,
+        "huggingface/transformers models/t5/modeling_t5.py 563-617, 197, 1044", TIED, T5_NOTES),
+    Row("t5-v1.1", GATED_ENCODER, t5("1/sqrt(d)", "1/sqrt(f)", gate="1/sqrt(d)") | {"head": normal("1")}, T5_V11,
+        "huggingface/transformers models/t5/modeling_t5.py 563-617, 197, 1044", notes=T5_NOTES),
 )  # fmt: skip

@@ -21,7 +21,8 @@ class Recipe(Described):
     replaced. laws: by kind of matrix, the standard deviation of an entry as configuration files have it (.02), or a law
     of `meanfield.recipes` (`truncated(".02")`, `xavier_uniform()`). Kinds are the roles of the block's Dense ("query",
     "key", "value", "output", "up", "gate", "down"; "dense" elsewhere), "token" and "position" (embeddings, whose
-    variances add), "head", and "bias" (of all Dense, or "query bias" of one). depth: number of blocks, as configuration
+    variances add), "token bias" (a vector that is added to all tokens alike), "head" (of a tied one its multiplier
+    counts), and "bias" (of all Dense, or "query bias" of one). depth: number of blocks, as configuration
     files count them; a `Theory` counts the embeddings, too. width: neurons of the stream. context: tokens of an input.
     tied: whether the head is the token embedding, one matrix with two uses. input_norm: whether a norm stands behind
     the embeddings; final_norm: before the head.

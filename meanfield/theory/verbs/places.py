@@ -176,7 +176,7 @@ def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) ->
     inside = inside_averages(recursion, exact)
     recursion = recursion.replaced(inside) if inside else recursion
     values = {k: float(v) for k, v in exact.items() if k not in inside}
-    deviations = {n: float(exact[n]) for n in ("sigma_w", "sigma_b")}
+    deviations = {n: float(exact.get(n, default)) for n, default in (("sigma_w", 1), ("sigma_b", 0))}
     numbers = {**deviations, "parameters": {k: v for k, v in values.items() if k not in deviations}}
     start = float(start_of(theory.one_input, exact | {"Q0": exact_number("input_norm", input_norm)}))
     return correlations(recursion, numbers, phase, start, oddness(theory, exact))
