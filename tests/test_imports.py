@@ -174,8 +174,10 @@ tuning.rates tuning.backward tuning.instance tuning.tuned tuning.sweep tuning.de
 tuning.tune
 recipes.laws recipes.described recipes.followed recipes.change recipes.findings recipes.report recipes.rows
 recipes.language recipes.catalog recipes.one_recipe recipes.named
+recipes.audit.keys recipes.audit.sources recipes.audit.shape recipes.audit.hugging_face recipes.audit.encoders
+recipes.audit.olmo recipes.audit.megatron recipes.audit.small recipes.audit.recognition recipes.audit.audited
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.help cli.critical cli.laws cli.widths
-cli.kernels cli.init cli.gains cli.networks cli.doctor
+cli.kernels cli.init cli.gains cli.networks cli.recipes cli.doctor
 cli.app
 __main__
 """

@@ -1,0 +1,1 @@
+"""Recipes from configuration files: what each reader takes from one, and what it refuses."""
