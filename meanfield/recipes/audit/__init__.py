@@ -1,1 +1,0 @@
-"""Recipes from configuration files: what each reader takes from one, and what it refuses."""

@@ -22,7 +22,7 @@ IGNORED = (
     *("pruned_heads", "torchscript", "use_bfloat16", "is_encoder_decoder", "is_decoder", "tokenizer_class"),
     *("do_sample", "early_stopping", "max_length", "min_length", "num_beam*", "num_return*", "diversity_penalty"),
     *("temperature", "top_*", "typical_p", "repetition_penalty", "length_penalty", "*ngram*", "bad_words*"),
-    *("forced_*", "suppress*", "remove_invalid*", "exponential_*", "begin_*", "decoder_start*", "cross_attention_hidden_size"),
+    *("forced_*", "suppress*", "remove_invalid*", "exponential_*", "begin_*", "cross_attention_hidden*"),
     *("layer_norm_eps*", "rms_norm_eps", "attention_bias", "mlp_bias", "pretraining_tp", "classifier_*"),
     *("layer_types", "max_window_layers", "cache_implementation", "n_ctx", "type_vocab_size", "rope_scaling"),
     *("reorder*", "n_positions", "hidden_act", "qkv_bias", "encoder_stride", "pooler_*", "decoder_*"),

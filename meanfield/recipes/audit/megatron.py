@@ -8,6 +8,7 @@ from meanfield.base.results import MeanFieldError
 from meanfield.recipes.audit.hugging_face import turned
 from meanfield.recipes.audit.keys import NEEDED, Found, Key, Reader, Refused, Values, positive, size, truth, word
 from meanfield.recipes.audit.shape import ACTIVATIONS, Shape, activation_of, heads_fit, times
+from meanfield.recipes.audit.sources import LINE
 from meanfield.recipes.language import FLAT, SCALED, each
 from meanfield.recipes.laws import Law, normal, xavier_uniform
 
@@ -89,7 +90,7 @@ MEGATRON = Reader(
         size("mup_base_hidden_size", None), size("mup_base_head_dim", None), positive("mup_attn_scale_power", 1.0),
         positive("mup_embedding_mult", 1.0), positive("mup_output_mult", 1.0),
         Key("max_position_embeddings", "size", 1024, instead=("seq_length",)), size("padded_vocab_size", None),
-    ), _megatron, (), (),
+    ), _megatron, (), (LINE,),
     (
         Refused("num_moe_experts", "a mixture of experts", (None, 0, 1)),
         Refused("num_experts", "a mixture of experts", (None, 0, 1)),
@@ -97,10 +98,10 @@ MEGATRON = Reader(
         Refused("multi_latent_attention", "latent attention"),
         Refused("apply_residual_connection_post_layernorm", "a skip that begins behind the norm"),
         Refused("softmax_type", "a softmax with an offset", (None, "vanilla")),
-        Refused("init_method_xavier_uniform", "Xavier's law (it sets scaled_init_method, no field of TransformerConfig)"),
+        Refused("init_method_xavier_uniform", "Xavier's law (which sets scaled_init_method, no field there)"),
         Refused("window_size_pattern", "a window in some layers"),
     ),
-    _IGNORED, hyphens=True,
+    (*_IGNORED, "init_method", "output_layer_init_method", "embedding_init_method"), hyphens=True,
 )  # fmt: skip
 
 #: initializers of GPT-NeoX (megatron/model/init_functions.py), by their names

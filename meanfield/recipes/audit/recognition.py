@@ -50,9 +50,10 @@ def recognized(config: Mapping[str, Any], made: str, wanted: object = None) -> R
             f"is by reader=, one of {', '.join(READERS)}."
         )
     if len(best) > 1:
+        more = " or its model_type" if any(READERS[name].types for name in best) else ""
         raise MeanFieldError(
             f"The configuration could be one of {', '.join(best)}, which are initialized otherwise; say which by "
-            f"reader={best[0]!r}, or give its model_type."
+            f"reader={best[0]!r}{more}."
         )
     return READERS[best[0]]
 

@@ -23,18 +23,25 @@ from meanfield.base.results import MeanFieldError
 BYTES = 4_000_000  # of a file
 DEPTH = 40  # of what is nested
 PARTS = 200_000  # values in all
+LINE = "arguments"
 _ARGUMENT = re.compile(r"(^|\s)--[A-Za-z]")
 _FLOAT = re.compile(r"[-+]?(\d[\d_]*(\.[\d_]*)?|\.\d[\d_]*)[eE][-+]?\d+")
 
 
+class _Line(dict):
+    """What a line of arguments says."""
+
+
 def read(config: Any) -> tuple[dict[str, Any], str]:
-    """A configuration as nested plain values, and the name of the class that it is an object of ("" for none)."""
+    """A configuration as nested plain values, and the name of the class that it is an object of (`LINE` for a line
+    of arguments, "" for none)."""
     if isinstance(config, str) and config.lstrip()[:1] == "{":
         return _plain(_json(_short(config), "The text")), ""
     if isinstance(config, str) and _ARGUMENT.search(config):
-        return _plain(_arguments(_short(config))), ""
+        return _plain(_arguments(_short(config))), LINE
     if isinstance(config, (str, os.PathLike)):
-        return _plain(_file(config)), ""
+        found = _file(config)
+        return _plain(found), LINE if isinstance(found, _Line) else ""
     if isinstance(config, Mapping):
         return _plain(config), ""
     return _plain(_object(config)), type(config).__name__
@@ -110,7 +117,7 @@ def _json(text: str, what: str) -> Any:
 
 
 def _yaml(text: str, what: str) -> Any:
-    yaml = needed("yaml", "A configuration in YAML (PyYAML)")
+    yaml = needed("yaml", "A configuration in YAML", "pyyaml")
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         """Plain data alone; 1e-6 is a number, as it is to whoever writes it."""
@@ -132,24 +139,25 @@ def _yaml(text: str, what: str) -> Any:
         raise MeanFieldError(f"{what} is no YAML of plain values ({said}).") from None
 
 
-def _arguments(text: str) -> dict[str, Any]:
+def _arguments(text: str) -> _Line:
     """--num-layers 24 --swiglu as {"num_layers": 24, "swiglu": True}."""
     try:
         words = shlex.split(text.replace("\\\n", " "), comments=True)
     except ValueError as error:
         raise MeanFieldError(f"The arguments could not be split ({error}).") from None
-    out: dict[str, Any] = {}
-    name = None
+    held: list[tuple[str, list[str]]] = []
     for one in words:
         if one.startswith("--"):
             name, _, value = one[2:].partition("=")
-            name = name.replace("-", "_")
-            held = _scalar(value) if value else True
-            if name in out and out[name] != held and value:
-                raise MeanFieldError(f"The arguments contradict themselves: --{name} stands there twice; leave one.")
-            out[name] = held
-        elif name is not None:
-            out[name] = _scalar(one) if out[name] is True else [out[name], one]
+            held.append((name.replace("-", "_"), [value] if value else []))
+        elif held:
+            held[-1][1].append(one)
+    out = _Line()
+    for name, given in held:
+        value: Any = True if not given else _scalar(given[0]) if len(given) == 1 else [_scalar(v) for v in given]
+        if name in out and out[name] != value:
+            raise MeanFieldError(f"The arguments contradict themselves: --{name} stands there twice; leave one.")
+        out[name] = value
     return out
 
 
