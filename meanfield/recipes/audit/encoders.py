@@ -83,6 +83,7 @@ def _t5(v: Values) -> Found:
     sizes = {"depth": v.num_layers, "width": v.d_model, "heads": v.num_heads, "hidden": v.d_ff,
              "context": v.n_positions, "vocabulary": v.vocab_size}  # fmt: skip
     bias = v.initializer_factor / v.d_model**0.5
+    notes: tuple[str, ...]
     notes = ("its encoder is read; the decoder has cross attention besides, which is not followed.",
              f"a bias of deviation {bias:.2g} by distance is added to the scores, and is left out.")  # fmt: skip
     notes += ("the tied head divides by sqrt(d) what stands before it.",) if v.tie_word_embeddings else ()

@@ -27,7 +27,8 @@ def _megatron(v: Values) -> Found:
     hidden = v.ffn_hidden_size or (int(4 * d * 2 / 3 / 64) * 64 if v.swiglu else 4 * d)
     own = FLAT if v.embedding_init_method_std is None else repr(v.embedding_init_method_std)
     laws: dict[str, Any] = each(FLAT, SCALED, token=own, position=own) | ({"gate": FLAT} if gated else {})
-    row, notes = "megatron", (SCORES,) if v.apply_query_key_layer_scaling else ()
+    row = "megatron"
+    notes: tuple[str, ...] = (SCORES,) if v.apply_query_key_layer_scaling else ()
     if v.use_mup:
         row, notes = "megatron-mup", (*notes, *_mup(v, laws))
     if v.softmax_scale is not None:

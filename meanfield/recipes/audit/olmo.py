@@ -62,7 +62,7 @@ def _olmo(v: Values) -> Found:
         "silu" if gated else v.activation_type, gated, "rms" if v.layer_norm_type == "rms" else "layer",
         "behind" if v.norm_after else "pre", rotary=v.rope_theta if v.rope else 0, qk_norm=v.attention_layer_norm,
     )  # fmt: skip
-    notes = (WHOLE,) if v.attention_layer_norm else ()
+    notes: tuple[str, ...] = (WHOLE,) if v.attention_layer_norm else ()
     notes += ("logits are divided by sqrt(d), which is behind all that is followed here.",) if v.scale_logits else ()
     if v.scale_emb_init and v.init_fn != "full_megatron":
         notes += (f"scale_emb_init does nothing with init_fn {v.init_fn}.",)

@@ -61,6 +61,7 @@ def recognized(config: Mapping[str, Any], made: str, wanted: object = None) -> R
 def _typed(config: Mapping[str, Any]) -> Reader | None:
     """By model_type and architectures, as Hugging Face's files have them."""
     kind, classes = config.get("model_type"), config.get("architectures")
+    first = str(classes[0]) if isinstance(classes, list) and classes else None
     by_type = by_class = None
     if kind is not None:
         by_type = next((one for one in READERS.values() if kind in one.types), None)
@@ -71,16 +72,16 @@ def _typed(config: Mapping[str, Any]) -> Reader | None:
             raise MeanFieldError(
                 f"model_type {shown(kind)} is not read here; those that are: {', '.join(known)}.{hint}"
             )
-    if isinstance(classes, list) and classes:
-        by_class = _of_class(str(classes[0]))
+    if first is not None:
+        by_class = _of_class(first)
         if by_class is None and by_type is None:
             raise MeanFieldError(
-                f"The configuration is for {shown(classes[0])}, which is not read here; reader= reads it as one of "
+                f"The configuration is for {shown(first)}, which is not read here; reader= reads it as one of "
                 f"{', '.join(READERS)}."
             )
     if by_type is not None and by_class is not None and by_type is not by_class:
         raise MeanFieldError(
-            f"The configuration contradicts itself: its model_type is {kind}, and its architectures is {classes[0]}; "
+            f"The configuration contradicts itself: its model_type is {kind}, and its architectures is {first}; "
             f"leave one of them, or say reader={by_type.name!r}."
         )
     return by_type or by_class

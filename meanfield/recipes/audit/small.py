@@ -15,7 +15,8 @@ def _nanogpt(v: Values) -> Found:
     heads_fit(v.n_embd, v.n_head, None, ("n_embd", "n_head", ""))
     sizes = {"depth": v.n_layer, "width": v.n_embd, "heads": v.n_head, "hidden": 4 * v.n_embd, "context": v.block_size,
              "vocabulary": v.vocab_size}  # fmt: skip
-    row, source, notes = "nanogpt", row_of("nanogpt").source, ()
+    row, source = "nanogpt", row_of("nanogpt").source
+    notes: tuple[str, ...] = ()
     laws: dict[str, Any] = dict(row_of("nanogpt").laws)
     if v.mup_enabled or v.depth_alpha_enabled:
         laws, notes = _scaled(v), ("the output multiplier is missing when it generates.",) if v.mup_enabled else ()

@@ -148,8 +148,8 @@ def _arguments(text: str) -> _Line:
     held: list[tuple[str, list[str]]] = []
     for one in words:
         if one.startswith("--"):
-            name, _, value = one[2:].partition("=")
-            held.append((name.replace("-", "_"), [value] if value else []))
+            name, _, first = one[2:].partition("=")
+            held.append((name.replace("-", "_"), [first] if first else []))
         elif held:
             held[-1][1].append(one)
     out = _Line()
