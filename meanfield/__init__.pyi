@@ -40,6 +40,7 @@ from .networks.records import Scale as Scale
 from .networks.records import Schedule as Schedule
 from .networks.records import Sequential as Sequential
 from .presentation.citation import cite as cite
+from .recipes.audit.audited import audit as audit
 from .recipes.named import recipe as recipe
 from .recipes.one_recipe import Recipe as Recipe
 from .symbolic.averages.asked import average as average

@@ -196,12 +196,14 @@ class Numbers(Result):
             raise MeanFieldError(str(error)) from None
 
 
-def needed(package: str, what: str) -> Any:
-    """A package that not everybody has, by name. Raises: MeanFieldError where it is not installed."""
+def needed(package: str, what: str, install: str | None = None) -> Any:
+    """A package that not everybody has, by name; install: what pip calls it, where that is another one. Raises:
+    MeanFieldError where it is not installed."""
     try:
         return import_module(package)
     except ImportError:
-        raise MeanFieldError(f"{what} needs {package}, which is not installed; try: pip install {package}.") from None
+        name = install or package
+        raise MeanFieldError(f"{what} needs {name}, which is not installed; try: pip install {name}.") from None
 
 
 def plain(value: Any) -> Any:

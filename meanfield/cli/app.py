@@ -55,6 +55,7 @@ from meanfield.cli.options import (
     target,
 )
 from meanfield.cli.reading import carried, layers, maps_wanted, needs_numbers, number, rate, theory_of, wanted
+from meanfield.cli.recipes import audit, recipe
 from meanfield.cli.widths import widths
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory.deriving import derive as derived
@@ -414,6 +415,8 @@ VERBS: dict[str, tuple[Callable, str]] = {
     "law": (law, "law erf --residual --quantity J --sigma-w 1 --sigma-b 0"),
     "init": (init, "init gelu --architecture preln --depth 100 --width 512"),
     "gains": (gains, "gains silu"),
+    "recipe": (recipe, "recipe gpt2 --depth 48 --width 1600"),
+    "audit": (audit, "audit config.json --compare llama-torchtitan"),
     "tune": (tune, "tune tanh --depth 20 --width 200"),
     "bias": (bias, "bias relu --sigma-w 'sqrt(2)' --sigma-b 0.1"),
     "critical": (critical, "critical gelu"),

@@ -1,3 +1,4 @@
+from .audit.audited import Audit as Audit
 from .catalog import names as names
 from .change import Change as Change
 from .laws import Law as Law

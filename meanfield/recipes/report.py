@@ -106,14 +106,14 @@ class Comparison(Result):
 
     def __str__(self) -> str:
         width = max(18, *(len(one.recipe.name) + 2 for one in self.reports))
-        out = [f"  {'':<{width}}{'K_L/K_1':>9}{'K_2/K_1':>9}{'c':>8}{'log J':>8}{'Q/V':>9}{'least share':>13}"]
+        out = [f"  {'':<{width}}{'K_L/K_1':>9}{'K_2/K_1':>9}{'c':>9}{'log J':>8}{'Q/V':>9}{'least share':>13}"]
         for one in self.reports:
             f = one.followed
             share = f"{f.least_share:>11.2g}/L" if f.shares.size else f"{'-':>13}"
             query = f"{np.nanmean(f.query_share):>9.2g}" if np.isfinite(f.query_share).any() else f"{'-':>9}"
             first = f.K[1] / f.K[0]
             out.append(
-                f"  {one.recipe.name:<{width}}{f.growth:>9.4g}{first:>9.3g}{f.c[-1]:>8.3g}{f.log_J[-1]:>8.2g}"
+                f"  {one.recipe.name:<{width}}{f.growth:>9.4g}{first:>9.3g}{f.c[-1]:>9.2g}{f.log_J[-1]:>8.2g}"
                 f"{query}{share}"
             )
         return "\n".join(out)
