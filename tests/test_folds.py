@@ -152,6 +152,8 @@ HOMES = {
     "networks/records",
     "networks/architectures",
     "networks/folds",
+    "recipes/shapes",
+    "recipes/audit/shape",
     "empirical/network/program",
     "numeric/tokens/walk",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import sympy as sp
 
@@ -61,7 +62,7 @@ def laws(recipe: Described, tokens: int) -> tuple[tuple[str, str], ...]:
     or positions; () where there is no law."""
     network = recipe.network
     plain = rebuild(network.block, _plain)
-    more = {"tokens": tokens} if "tokens" in mixing(plain) else {}
+    more: dict[str, Any] = {"tokens": tokens} if "tokens" in mixing(plain) else {}
     if fold(plain, lambda one, inside: (isinstance(one, Attention) and one.qk_norm) or any(inside)):
         return ()
     found, theory = [], Theory(plain, network.first)

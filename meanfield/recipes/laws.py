@@ -35,7 +35,7 @@ class Law:
     orthogonal matrix of entries of variance 1/max(n, m). multiplier: what the forward pass multiplies the matrix by.
 
     >>> truncated(".02").true_deviation({})
-    0.01759251322068480...
+    0.017592513220684797
     >>> normal(".02/sqrt(2*L)").written({"L": 12})
     '.02/sqrt(2*12)'
     """

@@ -75,7 +75,7 @@ class Transformer:
         for at, (name, middle) in enumerate((("output", (attention,)), ("down", fed))):
             norm = self._norm(at)
             first = norm if self.place in ("pre", "peri") else ()
-            first += (Scale(Schedule(1, 1)),) if self.by_block else ()  # type: ignore[arg-type]
+            first += (Scale(Schedule(1, 1)),) if self.by_block else ()
             last = norm if self.place in ("peri", "behind") or name in self.after else ()
             last += () if factor == 1 else (Scale(factor),)
             branches.append(Sequential((*first, *middle, *(norm if name in self.inner else ()), PLAIN, *last)))

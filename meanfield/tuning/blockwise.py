@@ -109,11 +109,12 @@ def followed(
 
     branches = several("branch")
     shares = shares_of(network.block, K, branches) if len(branches) else (branches, branches)
-    each = (mean.get(f"{what}[1]", unknown) for what in ("entropy", "query_share", "scores"))
+    entropy, share, scores = (mean.get(f"{what}[1]", unknown) for what in ("entropy", "query_share", "scores"))
     spread = {n: float(np.std(run.samples[n][:, -1], ddof=1)) for n in ("K", "log_J") if n in run.samples}
     return Followed(
-        name, dict(sigmas), K, mean["K_ab"] / K, mean.get("log_J", np.full(len(K), np.nan)), *each, *shares,
-        several("Theta"), spread,
+        name=name, sigmas=dict(sigmas), K=K, c=mean["K_ab"] / K, log_J=mean.get("log_J", np.full(len(K), np.nan)),
+        entropy=entropy, query_share=share, scores=scores, shares=shares[0], fractions=shares[1],
+        Theta=several("Theta"), spread=spread,
     )  # fmt: skip
 
 
