@@ -65,12 +65,12 @@ from meanfield.recipes.audit.keys import Key
         (NEOX_HF, without(flat(0.02, head=0.02), "gate"),
          ["skip", "LayerNorm", "Attention heads=12 groups=12 head=None causal rotary=10000", "Dense",
           "beside", "skip", "LayerNorm", "Dense ×4", "Nonlinearity gelu", "Dense"]),
-        (BERT, without(flat(0.02, position=0.02), "gate"),
+        (BERT, without(flat(0.02, position=0.02, **{"token bias": 0.02}), "gate"),
          ["skip", "Attention heads=12 groups=None head=None", "Dense", "LayerNorm",
           "skip", "Dense ×4", "Nonlinearity gelu", "Dense", "LayerNorm"]),
-        (VIT, without(flat(0.02, token=0.02 * 16 * math.sqrt(3), position=0.02), "gate"),
+        (VIT, without(flat(0.02, head=0.02, token=0.02 * 16 * math.sqrt(3), position=0.02), "gate"),
          plain_block("LayerNorm", "Attention heads=12 groups=None head=None", ["Dense ×4", "Nonlinearity gelu"])),
-        (T5, without(flat(512**-0.5, token=1.0, down=2048**-0.5), "gate"),
+        (T5, without(flat(512**-0.5, token=1.0, down=2048**-0.5, head=512**-0.5), "gate"),
          plain_block("RMSNorm", "Attention heads=8 groups=None head=64", ["Dense ×4", "Nonlinearity relu"])),
         (CORE, flat(0.02 * CUT3, head=0.02 * CUT3),
          ["skip", "Attention heads=32 groups=32 head=None causal rotary=500000 qk_norm", "Dense", "RMSNorm", "skip",
@@ -81,10 +81,10 @@ from meanfield.recipes.audit.keys import Key
          plain_block("LayerNorm", "Attention heads=12 groups=None head=None causal",
                      ["Dense ×4", "Nonlinearity gelu"])),
         (MUP, without(flat(0.01, query=0.01 / 8, output=0.01 / math.sqrt(24), down=0.01 / math.sqrt(24), token=0.06,
-                           position=0.06), "gate"), None),
+                           position=0.06, head=0.005), "gate"), None),
         (MUP | {"depth_alpha_enabled": True, "depth_multiplier": 6.0, "depth_alpha_exp": 0.5},
-         without(flat(0.01, query=0.01 / 8, output=0.01 * 6**-0.5, down=0.01 * 6**-0.5, token=0.06, position=0.06),
-                 "gate"), None),
+         without(flat(0.01, query=0.01 / 8, output=0.01 * 6**-0.5, down=0.01 * 6**-0.5, token=0.06, position=0.06,
+                      head=0.005), "gate"), None),
         (STORIES, flat(0.02, output=0.02 / math.sqrt(12), up=0.02 / math.sqrt(12)),
          plain_block("RMSNorm", "Attention heads=6 groups=6 head=None causal rotary=10000",
                      ["Gate silu ×2.667"])),
@@ -172,7 +172,7 @@ def test_options_of_megatron():
     )  # fmt: skip
     s = 0.01 / 2  # m = 4
     low = s / math.sqrt(48)
-    row = flat(s, output=low, down=low, token=0.01, head=0.01, query=s * math.sqrt(32) / math.sqrt(64))
+    row = flat(s, output=low, down=low, token=0.01, head=0.0025, query=s * math.sqrt(32) / math.sqrt(64))
     hidden = int(4 * 1024 * 2 / 3 / 64) * 64
     assert hidden == 2688
     layers = plain_block("RMSNorm", "Attention heads=16 groups=4 head=None causal rotary=500000", ["Gate silu ×2.625"])
@@ -239,6 +239,24 @@ def test_sources_agree(tmp_path):
     assert mf.audit(ModelArgs()).reader == "llama2.c"
     (tmp_path / "arguments.txt").write_text(MEGATRON)
     assert mf.audit(tmp_path / "arguments.txt").data() == mf.audit(MEGATRON).data()
+
+
+@pytest.mark.parametrize(
+    "config",
+    [GPT2, LLAMA, MISTRAL, QWEN3, OLMO2_HF, GEMMA2 | {"query_pre_attn_scalar": 256}, NEOX_HF, BERT, VIT, T5, CORE,
+     MEGATRON, NANO, STORIES, CORE | {"init_method": "llama"}, CORE | {"init_method": "llama_depth"},
+     CORE | {"init_method": "fan_in"}],
+)  # fmt: skip
+def test_the_recipe_that_is_named_has_the_same_laws(config):
+    """By its name and at the same sizes; a head that is tied here need not be there."""
+    found = mf.audit(config).recipe
+    sizes = {"depth": found.depth, "width": found.width, "context": found.context, "heads": found.heads}
+    hidden = round(float(found.sizes()["f"]))
+    named = mf.recipe(found.name.removeprefix("config: "), **sizes, hidden=hidden)
+    assert set(found.laws) ^ set(named.laws) <= {"head"}
+    for kind in set(found.laws) & set(named.laws):
+        for block in (1, 5):
+            assert math.isclose(found.deviation(kind, block), named.deviation(kind, block)), kind
 
 
 def test_report_and_compare():

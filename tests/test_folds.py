@@ -156,6 +156,7 @@ HOMES = {
     "recipes/audit/shape",
     "empirical/network/program",
     "numeric/tokens/walk",
+    "recipes/shapes",
 }
 RULES = {
     "BatchNorm": {"symbolic/blocks/batch"},

@@ -176,7 +176,7 @@ tuning.tune
 recipes.laws recipes.described recipes.followed recipes.change recipes.findings recipes.report recipes.rows
 recipes.shapes recipes.language recipes.open_models recipes.vision recipes.schemes recipes.libraries
 recipes.catalog recipes.one_recipe recipes.named
-recipes.audit.keys recipes.audit.sources recipes.audit.shape recipes.audit.hugging_face recipes.audit.encoders
+recipes.audit.keys recipes.audit.sources recipes.audit.meanings recipes.audit.hugging_face recipes.audit.encoders
 recipes.audit.olmo recipes.audit.megatron recipes.audit.small recipes.audit.recognition recipes.audit.audited
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.help cli.critical cli.laws cli.widths
 cli.kernels cli.init cli.gains cli.networks cli.recipes cli.doctor

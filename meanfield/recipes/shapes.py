@@ -40,7 +40,8 @@ class Transformer:
     by_block: whether what leaves the norm before a branch is divided by √l. inner: which branches have a norm before
     their last matrix, of "output" and "down"; after: which have one behind it. parallel: whether both branches are
     given the same signal. skip, branch: the factors of the two sides of a sum, formulas in the number L of blocks.
-    causal, rotary, qk_norm, scale: as an `Attention` has them.
+    causal, rotary, qk_norm, scale: as an `Attention` has them; head: neurons of q, k and v in a head, where they are
+    not width/heads.
     """
 
     activation: str = "gelu"
@@ -55,16 +56,17 @@ class Transformer:
     skip: str = "1"
     branch: str = "1"
     causal: bool = True
-    rotary: bool = False
+    rotary: Number | bool = False
     qk_norm: bool = False
     scale: str = "1/sqrt(d)"
+    head: int | None = None
 
     def __call__(
         self, *, depth: int, width: int, heads: int, hidden: int, groups: int | None = None, **_: object
     ) -> Network:
         wide = Dense(sigma_w=Param("sigma"), sigma_b=0, expand=Fraction(hidden, width))
         attention = Attention(
-            heads, causal=self.causal, rotary=10_000 if self.rotary else 0, groups=groups, qk_norm=self.qk_norm,
+            heads, self.head, self.head, causal=self.causal, rotary=self.rotary, groups=groups, qk_norm=self.qk_norm,
             scale=self.scale, query=PLAIN, key=PLAIN, value=PLAIN,
         )  # fmt: skip
         fed: tuple[Block, ...] = (wide, Nonlinearity(self.activation))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from meanfield.base.results import MeanFieldError
-from meanfield.recipes.audit.hugging_face import CROSS, IGNORED, RANGE, SOURCE
+from meanfield.recipes.audit.hugging_face import CROSS, IGNORED, RANGE
 from meanfield.recipes.audit.keys import NEEDED, Found, Key, Reader, Refused, Values, positive, size, truth, word
-from meanfield.recipes.audit.shape import Shape, activation_of, heads_fit, times
-from meanfield.recipes.language import FLAT, each
+from meanfield.recipes.audit.meanings import activation_of, heads_fit, times
+from meanfield.recipes.catalog import row_of
+from meanfield.recipes.language import FLAT
 from meanfield.recipes.laws import normal, trunc_normal_
+from meanfield.recipes.shapes import Transformer
 
 
 def _common(context: int, vocabulary: int) -> tuple[Key, ...]:
@@ -28,13 +30,14 @@ def _sizes(v: Values, **more: Any) -> dict[str, Any]:
 
 def _bert(v: Values) -> Found:
     sizes = _sizes(v, context=v.max_position_embeddings, vocabulary=v.vocab_size)
-    laws: dict[str, Any] = each(FLAT, FLAT, token=FLAT, position=FLAT)
+    laws: dict[str, Any] = dict(row_of("bert-hf").laws)
     laws |= {} if v.tie_word_embeddings else {"head": FLAT}
-    shape = Shape(activation_of(v.hidden_act), place="post", causal=v.is_decoder)
+    shape = Transformer(activation_of(v.hidden_act), place="post", causal=v.is_decoder)
     more = {"tied": v.tie_word_embeddings, "input_norm": True, "final_norm": False}
-    notes = ("its head has a matrix of its own and a norm before the embeddings' matrix, which are not followed.",)
+    notes = (*row_of("bert-hf").notes,
+             "its head has a matrix of its own and a norm before the embeddings' matrix, which are not followed.")
     return Found("bert-hf", shape, laws, sizes, v.initializer_range, more, notes,
-                 f"{SOURCE} models/bert/modeling_bert.py 547-554")  # fmt: skip
+                 row_of("bert-hf").source)  # fmt: skip
 
 
 BERT = Reader(
@@ -54,12 +57,12 @@ def _vit(v: Values) -> Found:
         )
     pixels = v.num_channels * v.patch_size**2
     patch = times(trunc_normal_(FLAT), f"sqrt({pixels})")
-    laws: dict[str, Any] = each(FLAT, FLAT, token=patch, position=trunc_normal_(FLAT))
+    laws: dict[str, Any] = dict(row_of("vit-hf").laws) | {"token": patch}
     sizes = _sizes(v, context=tiles**2 + 1)
-    shape = Shape(activation_of(v.hidden_act), causal=False)
+    shape = Transformer(activation_of(v.hidden_act), causal=False)
     notes = (f"a patch of {pixels} pixels of variance 1 is embedded by the patch convolution; the class token is not.",)
-    return Found("vit of Hugging Face", shape, laws, sizes, v.initializer_range, {}, notes,
-                 f"{SOURCE} models/vit/modeling_vit.py 324-332")  # fmt: skip
+    return Found("vit-hf", shape, laws, sizes, v.initializer_range, {}, notes,
+                 row_of("vit-hf").source)  # fmt: skip
 
 
 VIT = Reader(
@@ -79,17 +82,15 @@ def _t5(v: Values) -> Found:
         "down": normal("s/sqrt(f)"),
     }  # fmt: skip
     laws |= {"gate": normal("s/sqrt(d)")} if gated else {}
-    laws |= {} if v.tie_word_embeddings else {"head": normal("s")}
+    laws["head"] = normal("s", "1/sqrt(d)" if v.tie_word_embeddings else "1")
     sizes = {"depth": v.num_layers, "width": v.d_model, "heads": v.num_heads, "hidden": v.d_ff,
              "context": v.n_positions, "vocabulary": v.vocab_size}  # fmt: skip
     bias = v.initializer_factor / v.d_model**0.5
-    notes: tuple[str, ...]
     notes = ("its encoder is read; the decoder has cross attention besides, which is not followed.",
              f"a bias of deviation {bias:.2g} by distance is added to the scores, and is left out.")  # fmt: skip
-    notes += ("the tied head divides by sqrt(d) what stands before it.",) if v.tie_word_embeddings else ()
-    shape = Shape(phi, gated, "rms", causal=False, key_dim=v.d_kv)
-    return Found("t5", shape, laws, sizes, v.initializer_factor, {"tied": v.tie_word_embeddings}, notes,
-                 f"{SOURCE} models/t5/modeling_t5.py 563-617, 197, 1044")  # fmt: skip
+    shape = Transformer(phi, gated, "rms", causal=False, head=v.d_kv)
+    row, more = "t5-v1.1" if gated else "t5", {"tied": v.tie_word_embeddings}
+    return Found(row, shape, laws, sizes, v.initializer_factor, more, notes, row_of(row).source)
 
 
 T5 = Reader(

@@ -9,11 +9,11 @@ from typing import Any
 
 from meanfield.base.results import MeanFieldError
 from meanfield.recipes.audit.keys import NEEDED, Found, Key, Reader, Refused, Values, positive, size, truth, word
-from meanfield.recipes.audit.shape import Shape, activation_of, heads_fit, times
+from meanfield.recipes.audit.meanings import activation_of, heads_fit, times
 from meanfield.recipes.catalog import row_of
-from meanfield.recipes.language import FLAT, each
+from meanfield.recipes.language import FLAT
+from meanfield.recipes.shapes import Transformer
 
-SOURCE = "huggingface/transformers"
 IGNORED = (
     *("_*", "transformers_version", "torch_dtype", "dtype", "use_cache", "*drop*"),
     *("*_token_id", "*_token_index", "bos*", "eos*", "pad_*", "sep_*", "summary_*", "task_specific_params", "id2label"),
@@ -68,7 +68,7 @@ def _gpt2(v: Values) -> Found:
     sizes = {"depth": v.n_layer, "width": v.n_embd, "heads": v.n_head, "hidden": v.n_inner or 4 * v.n_embd,
              "context": v.n_positions, "vocabulary": v.vocab_size}  # fmt: skip
     more = {"tied": v.tie_word_embeddings}
-    shape = Shape(activation_of(v.activation_function))
+    shape = Transformer(activation_of(v.activation_function))
     return Found("gpt2", shape, laws, sizes, v.initializer_range, more, source=row_of("gpt2").source)
 
 
@@ -113,22 +113,23 @@ def kin(
     )  # fmt: skip
 
 
-def _llama(place: str = "pre", qk_norm: bool = False, slides: bool = False, note: str = "") -> Any:
+def _llama(row: str, place: str = "pre", qk_norm: bool = False, slides: bool = False, note: str = "") -> Any:
     """The builder of Llama and of what differs from it by the place of norms and a norm of queries and keys."""
 
     def build(v: Values) -> Found:
         sizes = sizes_of(v)
         used = slides and v.use_sliding_window is not False
         sizes["context"], notes = window(sizes["context"], v.sliding_window, used)
-        laws = dict(row_of("llama").laws)
+        laws = dict(row_of(row).laws)
         if v.tie_word_embeddings:
             laws.pop("head", None)
-        shape = Shape(
-            activation_of(v.hidden_act), True, "rms", place, rotary=v.rope_theta, qk_norm=qk_norm, key_dim=v.head_dim
-        )
+        shape = Transformer(
+            activation_of(v.hidden_act), True, "rms", place=place, rotary=v.rope_theta, qk_norm=qk_norm,
+            head=v.head_dim,
+        )  # fmt: skip
         said = (*notes, *scaled(v), *((note,) if note else ()))
-        return Found("llama", shape, laws, sizes, v.initializer_range, {"tied": v.tie_word_embeddings}, said,
-                     row_of("llama").source)  # fmt: skip
+        return Found(row, shape, laws, sizes, v.initializer_range, {"tied": v.tie_word_embeddings}, said,
+                     row_of(row).source)  # fmt: skip
 
     return build
 
@@ -140,11 +141,11 @@ def _reader(name: str, classes: str, keys: tuple[Key, ...], build: Any, refused:
 
 WHOLE = "its norm of queries and keys is over the whole width; here it is over each head, the same at infinite width."
 LLAMA_KIN = (
-    _reader("llama", "Llama", kin(11008, None, None, 2048, 32000), _llama()),
-    _reader("mistral", "Mistral", kin(14336, 8, None, 131072, 32000, slide=4096), _llama(slides=True)),
-    _reader("qwen2", "Qwen2", kin(22016, 32, None, 32768, 151936, slide=None), _llama(slides=True)),
-    _reader("qwen3", "Qwen3", kin(22016, 32, 128, 32768, 151936), _llama(qk_norm=True, slides=True)),
-    _reader("olmo2", "Olmo2", kin(11008, None, None, 2048, 50304), _llama("behind", True, note=WHOLE)),
+    _reader("llama", "Llama", kin(11008, None, None, 2048, 32000), _llama("llama")),
+    _reader("mistral", "Mistral", kin(14336, 8, None, 131072, 32000, slide=4096), _llama("mistral", slides=True)),
+    _reader("qwen2", "Qwen2", kin(22016, 32, None, 32768, 151936, slide=None), _llama("llama", slides=True)),
+    _reader("qwen3", "Qwen3", kin(22016, 32, 128, 32768, 151936), _llama("qwen3", qk_norm=True, slides=True)),
+    _reader("olmo2", "Olmo2", kin(11008, None, None, 2048, 50304), _llama("olmo2-hf", "behind", True, note=WHOLE)),
 )
 
 
@@ -167,13 +168,14 @@ def _capped(v: Values, laws: dict[str, Any], width: int) -> tuple[str, ...]:
 def _gemma2(v: Values) -> Found:
     sizes = sizes_of(v)
     sizes["context"], slid = window(sizes["context"], v.sliding_window)
-    laws: dict[str, Any] = each(FLAT, FLAT, gate=FLAT, token=times(FLAT, "sqrt(d)"))
-    laws["query"] = times(FLAT, f"sqrt(h/{v.query_pre_attn_scalar})")
+    laws: dict[str, Any] = dict(row_of("gemma2").laws)
+    laws["query"] = times(laws["query"], f"sqrt(h/{v.query_pre_attn_scalar})")
     laws |= {} if v.tie_word_embeddings else {"head": FLAT}
-    shape = Shape(activation_of(v.hidden_activation), True, "rms", "peri", rotary=v.rope_theta, key_dim=v.head_dim)
+    shape = Transformer(activation_of(v.hidden_activation), True, "rms", place="peri", rotary=v.rope_theta,
+                        head=v.head_dim)  # fmt: skip
     notes = (*slid, *scaled(v), *_capped(v, laws, sizes["width"]))
     return Found("gemma2", shape, laws, sizes, v.initializer_range, {"tied": v.tie_word_embeddings}, notes,
-                 f"{SOURCE} models/gemma2/modeling_gemma2.py 335-341, 363-380")  # fmt: skip
+                 row_of("gemma2").source)  # fmt: skip
 
 
 GEMMA2 = _reader(
@@ -187,12 +189,12 @@ GEMMA2 = _reader(
 
 def _gpt_neox(v: Values) -> Found:
     sizes = sizes_of(v)
-    laws: dict[str, Any] = each(FLAT, FLAT, token=FLAT) | ({} if v.tie_word_embeddings else {"head": FLAT})
+    laws = {k: law for k, law in row_of("neox-hf").laws.items() if k != "head" or not v.tie_word_embeddings}
     base = v.rope_theta if v.rotary_pct else 0
-    shape = Shape(activation_of(v.hidden_act), parallel=v.use_parallel_residual, rotary=base)
+    shape = Transformer(activation_of(v.hidden_act), parallel=v.use_parallel_residual, rotary=base)
     notes = scaled(v) + turned(v.rotary_pct)
-    return Found("gpt-neox of Hugging Face", shape, laws, sizes, v.initializer_range, {"tied": v.tie_word_embeddings},
-                 notes, f"{SOURCE} modeling_utils.py 2295-2340")  # fmt: skip
+    return Found("neox-hf", shape, laws, sizes, v.initializer_range, {"tied": v.tie_word_embeddings},
+                 notes, row_of("neox-hf").source)  # fmt: skip
 
 
 def turned(share: float) -> tuple[str, ...]:

@@ -7,10 +7,11 @@ from typing import Any
 from meanfield.base.results import MeanFieldError
 from meanfield.recipes.audit.hugging_face import turned
 from meanfield.recipes.audit.keys import NEEDED, Found, Key, Reader, Refused, Values, positive, size, truth, word
-from meanfield.recipes.audit.shape import ACTIVATIONS, Shape, activation_of, heads_fit, times
+from meanfield.recipes.audit.meanings import ACTIVATIONS, activation_of, heads_fit, times
 from meanfield.recipes.audit.sources import LINE
-from meanfield.recipes.language import FLAT, SCALED, each
+from meanfield.recipes.language import FLAT, SCALED
 from meanfield.recipes.laws import Law, normal, xavier_uniform
+from meanfield.recipes.shapes import Transformer, each
 
 CALLED = dict(ACTIVATIONS) | {"F.gelu": "gelu", "F.silu": "silu", "F.relu": "relu"}
 SCORES = "apply_query_key_layer_scaling divides scores by l and multiplies them again before the softmax: no change."
@@ -30,17 +31,18 @@ def _megatron(v: Values) -> Found:
     row = "megatron"
     notes: tuple[str, ...] = (SCORES,) if v.apply_query_key_layer_scaling else ()
     if v.use_mup:
-        row, notes = "megatron-mup", (*notes, *_mup(v, laws))
+        row = "megatron-mup"
+        _mup(v, laws)
     if v.softmax_scale is not None:
         laws["query"] = times(laws["query"], f"{v.softmax_scale!r}*sqrt(h)")
     if v.position_embedding_type != "learned_absolute":
         laws.pop("position")
     if v.untie_embeddings_and_output_weights:
-        laws["head"] = FLAT
+        laws.setdefault("head", FLAT)
     rope = v.position_embedding_type == "rope" and v.rotary_percent > 0
-    shape = Shape(
+    shape = Transformer(
         phi, gated, "rms" if v.normalization == "RMSNorm" else "layer", rotary=v.rotary_base if rope else 0,
-        qk_norm=v.qk_layernorm, key_dim=v.kv_channels,
+        qk_norm=v.qk_layernorm, head=v.kv_channels,
     )  # fmt: skip
     sizes = {"depth": v.num_layers, "width": d, "heads": heads, "groups": v.num_query_groups or heads, "hidden": hidden,
              "context": v.max_position_embeddings, "vocabulary": v.padded_vocab_size}  # fmt: skip
@@ -50,7 +52,7 @@ def _megatron(v: Values) -> Found:
                  "NVIDIA/Megatron-LM megatron/core/utils.py 862-871; transformer_config.py 388-417, 2571-2610")
 
 
-def _mup(v: Values, laws: dict[str, Any]) -> tuple[str, ...]:
+def _mup(v: Values, laws: dict[str, Any]) -> None:
     """The laws of use_mup, put in their places: matrices by √m, m = hidden_size/mup_base_hidden_size; scores by
     √(base head)/h^p."""
     if v.mup_base_hidden_size is None:
@@ -64,7 +66,7 @@ def _mup(v: Values, laws: dict[str, Any]) -> tuple[str, ...]:
     laws["query"] = times(laws["query"], f"sqrt({base})*sqrt(h)/h**{v.mup_attn_scale_power!r}")
     if v.mup_embedding_mult != 1:
         laws |= {kind: times(laws[kind], repr(v.mup_embedding_mult)) for kind in ("token", "position")}
-    return (f"logits are multiplied by {v.mup_output_mult / m:.3g}, which is behind all that is followed here.",)
+    laws["head"] = times(FLAT, repr(v.mup_output_mult / m))
 
 
 _IGNORED = (
@@ -142,7 +144,7 @@ def _neox(v: Values) -> Found:
     laws |= {"position": token} if v.pos_emb == "learned" else {}
     laws |= {"head": token} if v.no_weight_tying else {}
     rotary = v.pos_emb == "rotary" and v.rotary_pct > 0
-    shape = Shape(
+    shape = Transformer(
         GATED[v.activation] if gated else activation_of(v.activation), gated, "rms" if v.norm == "rmsnorm" else "layer",
         parallel=v.gpt_j_residual, rotary=v.rotary_emb_base if rotary else 0, qk_norm=v.use_qk_layernorm,
     )  # fmt: skip

@@ -6,9 +6,10 @@ from typing import Any
 
 from meanfield.base.results import MeanFieldError
 from meanfield.recipes.audit.keys import NEEDED, Found, Key, Reader, Refused, Values, positive, size, truth, word
-from meanfield.recipes.audit.shape import Shape, heads_fit, times
-from meanfield.recipes.language import FLAT, each
+from meanfield.recipes.audit.meanings import heads_fit, times
+from meanfield.recipes.language import FLAT
 from meanfield.recipes.laws import Law, normal, truncated
+from meanfield.recipes.shapes import Transformer, each
 
 WHOLE = "its norm of queries and keys is over the whole width; here it is over each head, the same at infinite width."
 ABSENT = ("fan_in", "kaiming_normal")  # of OLMo: in its enum and its documentation, and in no branch of its code
@@ -53,17 +54,19 @@ def _olmo(v: Values) -> Found:
     gated = v.activation_type == "swiglu"
     held = v.mlp_hidden_size or int(v.mlp_ratio * v.d_model)
     laws = _olmo_laws(v)
-    for kind, wanted in (("gate", gated), ("position", not v.rope), ("head", not v.weight_tying)):
+    if v.scale_logits:
+        laws["head"] = times(laws["head"], "1/sqrt(d)")
+    for kind, wanted in (("gate", gated), ("position", not v.rope), ("head", v.scale_logits or not v.weight_tying)):
         laws = laws if wanted else {k: law for k, law in laws.items() if k != kind}
     sizes = {"depth": v.n_layers, "width": v.d_model, "heads": v.n_heads, "groups": groups or v.n_heads,
              "hidden": held // 2 if gated else held, "context": v.max_sequence_length,
              "vocabulary": v.embedding_size or v.vocab_size}  # fmt: skip
-    shape = Shape(
+    shape = Transformer(
         "silu" if gated else v.activation_type, gated, "rms" if v.layer_norm_type == "rms" else "layer",
-        "behind" if v.norm_after else "pre", rotary=v.rope_theta if v.rope else 0, qk_norm=v.attention_layer_norm,
+        v.layer_norm_with_affine, "behind" if v.norm_after else "pre", rotary=v.rope_theta if v.rope else 0,
+        qk_norm=v.attention_layer_norm,
     )  # fmt: skip
     notes: tuple[str, ...] = (WHOLE,) if v.attention_layer_norm else ()
-    notes += ("logits are divided by sqrt(d), which is behind all that is followed here.",) if v.scale_logits else ()
     if v.scale_emb_init and v.init_fn != "full_megatron":
         notes += (f"scale_emb_init does nothing with init_fn {v.init_fn}.",)
     more = {"tied": v.weight_tying, "input_norm": v.embedding_layer_norm}
@@ -80,7 +83,8 @@ OLMO = Reader(
         word("activation_type", "swiglu", choices=("swiglu", "gelu", "relu")),
         word("block_type", "sequential", choices=("sequential", "llama")),
         word("layer_norm_type", "default", choices=("default", "low_precision", "amd_compatible", "rms")),
-        truth("attention_layer_norm", False), truth("norm_after", False), truth("embedding_layer_norm", False),
+        truth("attention_layer_norm", False), truth("norm_after", False),
+        truth("layer_norm_with_affine", True), truth("embedding_layer_norm", False),
         truth("weight_tying", True), truth("rope", False), positive("rope_theta", 10_000), truth("scale_logits", False),
         word("init_fn", "normal", choices=("normal", "mitchell", "full_megatron", *ABSENT)), positive("init_std", 0.02),
         positive("init_cutoff_factor", None), positive("emb_init_std", None), truth("scale_emb_init", False),
@@ -92,7 +96,7 @@ OLMO = Reader(
     "model",
 )  # fmt: skip
 
-_PLACES = {"default": "pre", "reordered_norm": "behind", "peri_norm": "peri", "default_scaled": "scaled"}
+_PLACES = {"default": "pre", "reordered_norm": "behind", "peri_norm": "peri", "default_scaled": "pre"}
 _METHODS = ("normal", "llama", "llama_depth", "normalized", "fan_in")
 
 
@@ -130,12 +134,14 @@ def _core(v: Values) -> Found:
     sizes = {"depth": v.n_layers, "width": v.d_model, "heads": heads, "groups": groups or heads,
              "hidden": v.block_feed_forward_hidden_size, "context": v.sequence_length,
              "vocabulary": v.vocab_size}  # fmt: skip
-    shape = Shape(
-        "silu", True, "layer" if v.block_layer_norm_name == "default" else "rms", _PLACES[v.block_name],
-        rotary=v.block_sequence_mixer_rope_theta or 0, qk_norm=normed, key_dim=v.block_sequence_mixer_head_dim,
+    shape = Transformer(
+        "silu", True, "layer" if v.block_layer_norm_name == "default" else "rms", place=_PLACES[v.block_name],
+        by_block=v.block_name == "default_scaled", rotary=v.block_sequence_mixer_rope_theta or 0, qk_norm=normed,
+        head=v.block_sequence_mixer_head_dim,
     )  # fmt: skip
     more = {"tied": v.tie_word_embeddings, "input_norm": v.embedding_norm_name is not None}
-    return Found(f"olmo-core-{v.init_method.replace('_', '-')}", shape, laws, sizes, v.init_std, more,
+    row = "olmo-core" if v.init_method == "normal" else f"olmo-core-{v.init_method.replace('_', '-')}"
+    return Found(row, shape, laws, sizes, v.init_std, more,
                  (WHOLE,) if whole else (),
                  "allenai/OLMo-core src/olmo_core/nn/transformer/init.py; attention/__init__.py 727-771")  # fmt: skip
 

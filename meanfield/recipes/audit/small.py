@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from meanfield.recipes.audit.keys import NEEDED, Found, Key, Reader, Refused, Values, positive, size, truth
-from meanfield.recipes.audit.shape import Shape, heads_fit, times
+from meanfield.recipes.audit.meanings import heads_fit, times
 from meanfield.recipes.catalog import row_of
-from meanfield.recipes.language import FLAT, each
+from meanfield.recipes.language import FLAT
 from meanfield.recipes.laws import normal
+from meanfield.recipes.shapes import Transformer, each
 
 
 def _nanogpt(v: Values) -> Found:
@@ -22,7 +23,7 @@ def _nanogpt(v: Values) -> Found:
         laws, notes = _scaled(v), ("the output multiplier is missing when it generates.",) if v.mup_enabled else ()
         row = "completep" if v.depth_alpha_enabled else "nanogpt-mup"
         source = "EleutherAI/nanoGPT-mup model.py 63-78, 113-118, 128-134, 158-177, 206-225"
-    return Found(row, Shape("gelu"), laws, sizes, v.init_std, {"tied": True}, notes, source)
+    return Found(row, Transformer("gelu"), laws, sizes, v.init_std, {"tied": True}, notes, source)
 
 
 def _scaled(v: Values) -> dict[str, Any]:
@@ -34,6 +35,7 @@ def _scaled(v: Values) -> dict[str, Any]:
         output = times(output, repr(float(v.depth_multiplier) ** -float(v.depth_alpha_exp)))
     laws = each(inner, output, token=FLAT, position=FLAT)
     if v.mup_enabled:
+        laws["head"] = times(FLAT, repr(v.mup_output_alpha / v.mup_width_multiplier))
         if not v.mup_disable_attention_scaling:
             laws["query"] = times(inner, "1/sqrt(h)")
         if v.mup_input_alpha != 1:
@@ -64,8 +66,8 @@ def _llama2c(v: Values) -> Found:
              "hidden": hidden, "context": v.max_seq_len, "vocabulary": v.vocab_size}  # fmt: skip
     row = row_of("llama2.c")
     notes = ("w3, which makes one factor of the gate, is divided by sqrt(2 L); w2, which ends the branch, is not.",)
-    return Found("llama2.c", Shape("silu", True, "rms", rotary=10_000), row.laws, sizes, 0.02, {"tied": True}, notes,
-                 row.source)  # fmt: skip
+    shape = Transformer("silu", True, "rms", rotary=True)
+    return Found("llama2.c", shape, row.laws, sizes, 0.02, {"tied": True}, notes, row.source)
 
 
 LLAMA2C = Reader(
