@@ -1,7 +1,7 @@
 """What people ask of initializations, each answered by recipes that differ in one thing: K, c, J block by block.
 
 python -m derivations.recipes questions       prints a table for each
-python -m derivations.recipes figures -o DIR  draws K and log J over the blocks for each
+python -m derivations.recipes figures DIR     draws K and log J over the blocks for each
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import meanfield as mf
-from meanfield.recipes import Recipe, Report, kaiming_uniform, normal, truncated, uniform, xavier_uniform
+from meanfield.recipes import Recipe, Report, kaiming_uniform, normal, uniform, xavier_uniform
 
 GPT = {"depth": 12, "width": 768, "context": 32}
 LLAMA = {"depth": 32, "width": 1024, "heads": 16, "hidden": 2752, "context": 16}
@@ -154,7 +154,6 @@ QUESTIONS: tuple[Question, ...] = (
     Question("default linear", "What does the sqrt(5) in the default Linear do?", _default_linear),
     Question("gated", "A gated branch against a plain one?", _gated),
 )
-_ = truncated
 
 
 def lines() -> Iterator[str]:
@@ -169,10 +168,11 @@ def lines() -> Iterator[str]:
         yield ""
 
 
-def draw(folder: Path) -> list[Path]:
-    """K and log J over the blocks, a figure for each question."""
+def write(folder: str | Path) -> list[Path]:
+    """K and log J over the blocks, a figure for each question, as PNG files of a folder."""
     import matplotlib.pyplot as plt
 
+    Path(folder).mkdir(parents=True, exist_ok=True)
     out = []
     for question in QUESTIONS:
         figure, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
@@ -185,7 +185,7 @@ def draw(folder: Path) -> list[Path]:
         axes[1].set(xlabel="block", ylabel="log J")
         axes[1].legend(frameon=False)
         figure.suptitle(question.words)
-        path = folder / f"{question.key.replace(' ', '_')}.png"
+        path = Path(folder) / f"{question.key.replace(' ', '_')}.png"
         figure.savefig(path, dpi=120)
         plt.close(figure)
         out.append(path)

@@ -29,6 +29,10 @@ class Change(Result):
     kinds: what is changed; deviations: of their entries (in the first block), as `recommend` chooses them for this
     architecture; recipe: the recipe with the change; trouble: of the recipe and with the change (`trouble`); before,
     after: growth K_L/K_1 and log J of both.
+
+    >>> from meanfield.recipes import recipe
+    >>> recipe("gpt2", depth=2, width=64, context=8).report(draws=2).change.kinds
+    ('query', 'key')
     """
 
     kinds: tuple[str, ...]

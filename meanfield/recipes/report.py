@@ -36,6 +36,11 @@ class Report(Result):
 
     Accuracy: exact at infinite width; means over the draws scatter as `followed.spread` says, and networks of width N
     differ by shares of the order tokens/N and depth/N.
+
+    >>> from meanfield.recipes import recipe
+    >>> found = recipe("gpt2", depth=2, width=64, context=8).report(draws=2)
+    >>> list(found.theta_shares)
+    ['input', 'query', 'key', 'value', 'output', 'up', 'down']
     """
 
     recipe: Described
@@ -93,7 +98,12 @@ class Report(Result):
 
 @dataclass(frozen=True)
 class Comparison(Result):
-    """Several recipes at the same sizes, a row for each; see `Recipe.compare`."""
+    """Several recipes at the same sizes, a row for each; see `Recipe.compare`.
+
+    >>> from meanfield.recipes import recipe
+    >>> [one.recipe.name for one in recipe("gpt2", depth=2, width=64, context=8).compare("nanogpt")]
+    ['gpt2', 'nanogpt']
+    """
 
     reports: tuple[Report, ...]
 

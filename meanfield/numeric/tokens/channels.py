@@ -51,7 +51,8 @@ class Channels:
         return total
 
     def _phase(self) -> np.ndarray:
-        return turning(*self.q.shape[1:], self.base)
+        tokens, d = self.q.shape[1:]
+        return turning(tokens, d, self.base)
 
     def _one(
         self, h: int, A: np.ndarray, values: np.ndarray, mean: np.ndarray, mixed: np.ndarray, tangents: list[np.ndarray]
