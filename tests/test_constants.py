@@ -14,7 +14,6 @@ import pytest
 import sympy as sp
 
 from derivations.judging import judge
-from derivations.recipes import threads
 from derivations.recipes.acceptance import CHECKS
 from derivations.recipes.constants import CLAIMS, MAGIC, NFNETS, truncated_complex
 from derivations.recipes.effects import effect, lines

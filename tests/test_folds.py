@@ -152,8 +152,6 @@ HOMES = {
     "networks/records",
     "networks/architectures",
     "networks/folds",
-    "recipes/shapes",
-    "recipes/audit/shape",
     "empirical/network/program",
     "numeric/tokens/walk",
     "recipes/shapes",
