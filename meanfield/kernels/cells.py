@@ -18,7 +18,8 @@ from meanfield.numeric.lowering import cache
 
 CELLS, DEGREE = 4, 14  # cells in an octave of V, and the degree of a coefficient in log V there
 SMALLEST = 1e-290  # of a variance
-Key, Piece = TypeVar("Key"), TypeVar("Piece")
+Key = TypeVar("Key")
+Piece = TypeVar("Piece")
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,7 +91,7 @@ def numbered(theory: M, values: dict) -> tuple[M, dict]:
     return replace(theory, block=with_values(theory.block, {k: values[k] for k in inner})), rest
 
 
-def symbols_of(record: Block | tuple[Block, ...]) -> set[str]:
+def symbols_of(record: Block | tuple[Block, ...]) -> frozenset[str]:
     """The names of the symbols of a record and of all that it is made of."""
     blocks = record if isinstance(record, tuple) else (record,)
     held = [activation(a) for one in blocks for a in activations_of(one)]
