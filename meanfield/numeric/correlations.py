@@ -18,7 +18,9 @@ Source: derived here (Schoenberg's theorem for the signs); [bias_and_trainabilit
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ from meanfield.numeric.solvers import propagate
 from meanfield.symbolic.recursion import Recursion
 
 NEAR = 1e-12  # relative: slopes of 1, and maps that are taken for the same at two K
+NEARBY = (1.0, 7.3)  # two K at which the map of c is the same if φ is one power
 FAR = (1e26, 7.3e26)  # the two K where K ends at ∞: there φ may have become one power
 BESIDE = 1e-19  # of 1 - c: a jump adds 1e-26/√(1 - c) to a slope there, a kink takes √(1 - c) off it
 FARTHER = 1e-9  # and how far the two maps may be apart
@@ -119,12 +122,14 @@ class Correlations(Result):
 
 
 def correlations(
-    recursion: Recursion, values: dict[str, Any], phase: Any, first: float, odd: bool | None
-) -> Correlations:
+    recursion: Recursion, values: dict[str, Any], phase: Any, first: float, odd: bool | None,
+    at_infinity: Callable[[], Recursion | None] = lambda: None,
+) -> Correlations:  # fmt: skip
     """The fixed points of the correlation; see `Theory.correlations`.
 
     recursion: of (K, K_ab, distance, J_ab); values: numbers of its parameters; phase: where K flows; first: K at layer
-    1; odd: whether (x, -y) goes the way of (x, y), None where that is not proved either way.
+    1; odd: whether (x, -y) goes the way of (x, y), None where that is not proved either way; at_infinity: gives the
+    recursion of the network that this one becomes at K → ∞, if one is known.
     """
     point = phase.fixed_point
     weightless = values["sigma_w"] == 0 and recursion["distance"].subs(sigma_w, 0) == 0
@@ -137,7 +142,7 @@ def correlations(
     if K_star is None and point is not None:
         K_star = float(point.K.value)
     if K_star is None or not 0 < K_star < 1e290:
-        free, K_star, reason = _without_K(recursion, values, "∞" if point is None else "0")
+        free, K_star, reason = _without_K(recursion, values, "∞" if point is None else "0", at_infinity)
         if free is None:
             return Correlations(math.nan, (), Status.UNKNOWN, reason)
         step = free
@@ -168,7 +173,11 @@ class _Step:
 
     def __init__(self, recursion: Recursion, values: dict[str, Any]):
         self.recursion, self.values = recursion, values
-        self.error = max(lower(recursion).errors, default=0.0)
+
+    @cached_property
+    def error(self) -> float:
+        """What an average misses: known once the step is lowered, which takes long and is not always asked for."""
+        return max(lower(self.recursion).errors, default=0.0)
 
     def at(self, K: float, distance: Any) -> tuple[Any, Any, Any]:
         """(K′/K, log of distance′/distance, K_ab slope J_ab′) for an array of distances."""
@@ -194,16 +203,22 @@ class _Step:
         return 0.0 if abs(found) <= self.error + 4e-16 else found
 
 
-def _without_K(recursion: Recursion, values: dict[str, Any], end: str) -> tuple[_Step | None, float, str]:
-    """The step where K ends at 0 or ∞, if the map of c does not depend on K without a bias (φ of one power)."""
+def _without_K(
+    recursion: Recursion, values: dict[str, Any], end: str, at_infinity: Callable[[], Recursion | None]
+) -> tuple[_Step | None, float, str]:
+    """The step where K ends at 0 or ∞, if the map of c does not depend on K without a bias (φ of one power); where φ
+    becomes one power at ∞, that of the power: averages of φ itself take long at large K."""
     if not values["sigma_w"] > 0:
         return None, math.nan, "without weights and biases every signal is 0"
-    step = _Step(recursion, values | {"sigma_b": 0.0})
+    values = values | {"sigma_b": 0.0}
+    whole, limit = _Step(recursion, values), at_infinity() if end == "∞" else None
+    looked = [(_Step(limit, values), NEARBY, NEAR)] if limit is not None else []
+    looked += [(whole, NEARBY, NEAR), *[(whole, FAR, FARTHER)] * (end == "∞")]
     with np.errstate(all="ignore"):
-        for places, near in (((1.0, 7.3), NEAR), *[(FAR, FARTHER)] * (end == "∞")):
+        for step, places, near in looked:
             looks = [[step.excess(K, gap) for gap in (0.9, 0.3, 1e-3)] for K in places]
             if all(abs(a - b) <= near for a, b in zip(*looks)) and (near == NEAR or abs(looks[0][0]) > near):
-                there = "" if near == NEAR else " there"
+                there = "" if step is whole and near == NEAR else " there"
                 why = f"the map of c does not depend on K{there}, as far as float arithmetic sees"
                 return step, places[0], f"K flows to {end}; {why}"
     return None, math.nan, (

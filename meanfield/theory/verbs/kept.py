@@ -4,6 +4,10 @@ engine.
 An answer depends on the theory, on the arguments, and on the code that finds it: all three are in the name of its file,
 as they are in the names of compiled modules. A file that is damaged, or that holds the answer to something else, counts
 as none. What cannot be said as text, or is known only until somebody looks longer (status UNKNOWN), is not kept.
+
+Answers are pickled: they are objects that go on finding things (a point its exponents and laws, a law its next orders),
+of expressions with averages in them, which `Result.data` says as text and does not take back. A file runs no more than
+the generated modules beside it do, which whoever can write to the folder could change as well.
 """
 
 from __future__ import annotations

@@ -10,11 +10,13 @@ import sympy as sp
 
 from meanfield.base.arguments import shown
 from meanfield.base.results import MeanFieldError, Status
+from meanfield.base.symbols import Z
 from meanfield.functions import zeros
 from meanfield.functions.activations import activation
-from meanfield.functions.piecewise import at
+from meanfield.functions.growth import tail
+from meanfield.functions.piecewise import at, pieces
 from meanfield.networks.folds import symbols_in, through
-from meanfield.networks.records import Block, Dense, Nonlinearity, Param, Residual, Schedule, exact
+from meanfield.networks.records import Block, Dense, Nonlinearity, Param, Residual, Schedule, exact, mlp
 from meanfield.symbolic import parity
 from meanfield.symbolic.blocks.exchangeable import attends
 from meanfield.symbolic.blocks.naming import describe
@@ -24,6 +26,7 @@ from meanfield.symbolic.criticality.phases import Phase, moves_with_K, phase_at
 from meanfield.symbolic.criticality.points import CriticalPoints, critical_points, points_on
 from meanfield.symbolic.criticality.rounding import doubles, phase_with_rounding, points_with_rounding
 from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points, start_of
+from meanfield.symbolic.recursion import Recursion
 from meanfield.theory.verbs import attending, positions
 from meanfield.theory.verbs.kept import keeps
 from meanfield.theory.verbs.maps import Maps
@@ -179,7 +182,30 @@ def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) ->
     deviations = {n: float(exact.get(n, default)) for n, default in (("sigma_w", 1), ("sigma_b", 0))}
     numbers = {**deviations, "parameters": {k: v for k, v in values.items() if k not in deviations}}
     start = float(start_of(theory.one_input, exact | {"Q0": exact_number("input_norm", input_norm)}))
-    return correlations(recursion, numbers, phase, start, oddness(theory, exact))
+    return correlations(recursion, numbers, phase, start, oddness(theory, exact), lambda: _at_infinity(theory, exact))
+
+
+def _at_infinity(theory: Maps, values: dict[str, sp.Expr]) -> Recursion | None:
+    """The recursion that `correlations` asks for, of the network that one of φ before one Dense becomes where K grows
+    without bound: with the leading power of φ in its place. None where φ is such a power, or tends to none up to a
+    constant, and for other networks."""
+    form = None if theory.kind else plain_form(theory.block)
+    if form is None:
+        return None
+    swap = {s: values[s.name] for e in form for s in e.free_symbols if s.name in values}
+    f, mu = (e.xreplace(swap) for e in form)
+    if f.free_symbols - {Z[0]} or mu.free_symbols:
+        return None
+    p = pieces(f, Z[0])
+    powers = [tail(p.exprs[0], Z[0], -1), tail(p.exprs[-1], Z[0], 1)]
+    if any(one.power is None or one.remainder == "algebraic" for one in powers):
+        return None
+    degrees = [sp.degree(one.power, Z[0]) for one in powers]
+    left, right = (sp.LT(one.power, Z[0]) if d == max(degrees) else sp.S.Zero for one, d in zip(powers, degrees))
+    if max(degrees) < 1 or (p.exprs in ((left, right), (left,)) and not any(p.breaks)):
+        return None
+    leading = right if left == right else sp.Piecewise((left, Z[0] < 0), (right, True))
+    return Maps(mlp(leading, mu)).equal_norms.only("K", "K_ab", "distance", "J_ab")
 
 
 def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine | OrderChaosLine:
