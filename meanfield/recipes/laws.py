@@ -189,7 +189,7 @@ def xavier_uniform(gain: object = 1, n: str = "n", m: str = "m") -> Law:
     >>> xavier_uniform().true_deviation({"n": 1, "m": 1})
     1.0
     """
-    return Law(f"{gain}*sqrt(6/({n}+{m}))", "uniform")
+    return Law(f"{_times(gain)}sqrt(6/({n}+{m}))", "uniform")
 
 
 def xavier_normal(gain: object = 1) -> Law:
@@ -198,7 +198,7 @@ def xavier_normal(gain: object = 1) -> Law:
     >>> xavier_normal().true_deviation({"n": 1, "m": 7})
     0.5
     """
-    return Law(f"{gain}*sqrt(2/(n+m))")
+    return Law(f"{_times(gain)}sqrt(2/(n+m))")
 
 
 def kaiming_uniform() -> Law:
@@ -239,6 +239,10 @@ def law_of(given: object, what: str) -> Law:
         f"{what} is a law, such as recipes.truncated('.02'), or the standard deviation of normal entries, but "
         f"{shown(given)} was given."
     )
+
+
+def _times(gain: object) -> str:
+    return "" if gain == 1 else f"{gain}*"
 
 
 def _text(value: object) -> str:
