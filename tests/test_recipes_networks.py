@@ -35,6 +35,7 @@ NETS = {
     "t-fixup": Net("relu", norm="none", causal=False),
     "modula": Net("root2 gelu", divide="h", alpha="1-1/(2*L)", branch="1/(2*L)"),
     "pytorch-mlp": Net("relu", plain=True, inputs=N),
+    "siren": Net("sin", plain=True),
 }  # fmt: skip
 FAST = ("gpt2", "bert", "pytorch")
 
