@@ -47,7 +47,7 @@ def test_rows_are_what_their_reports_say(name):
 
 
 SAID = {
-    "w2 or w3": (("w2", "K_L/K_1", 1.048), ("w3", "K_L/K_1", 1.048), ("none", "K_L/K_1", 2.84), ("both", "K_L/K_1", 1.02)),
+    "w2 or w3": (("w2", "K_L/K_1", 1.048), ("none", "K_L/K_1", 2.84), ("both", "K_L/K_1", 1.02)),
     "2L or 2l": (("1/sqrt(2l)", "K_L/K_1", 1.201), ("1/sqrt(2L)", "K_L/K_1", 1.048), ("no scale", "log J", 2.4)),
     "embeddings": (("size .02", "K_L/K_1", 116), ("size .02", "embeddings", 0.0086), ("size 1", "K_L/K_1", 1.072)),
     "fused": (("fused", "scores", 0.49), ("apart", "scores", 0.98), ("fused", "K_L/K_1", 3.6), ("apart", "log J", 2.3)),

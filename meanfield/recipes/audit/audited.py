@@ -28,6 +28,10 @@ class Audit(Result):
     class that this is of, and the public recipe whose laws were taken, in words, since no file says it. read: the keys
     that fixed the law, with their values; defaults: those that were absent, with what the class takes; ignored: keys
     that do not change the law; unknown: keys that the reader does not know, taken not to change it either.
+
+    >>> found = audit({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "resid_pdrop": 0.1})
+    >>> found.reader, found.recipe, found.ignored
+    ('gpt2', Recipe('config: gpt2', depth=2, width=64), ('resid_pdrop',))
     """
 
     recipe: Recipe
