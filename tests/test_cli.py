@@ -240,6 +240,8 @@ def test_examples_in_the_help_run(run, faked, verb):
     example = cli.VERBS[verb][1]
     if "data.npz" in example:
         np.savez("data.npz", X=np.array([[1.0, 0.5], [0.2, -1.0], [1.0, 0.5]]))
+    if "config.json" in example:
+        Path("config.json").write_text('{"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4}')
     code, out, err = run(example)
     assert code == 0 and (out or "Wrote" in err)
 

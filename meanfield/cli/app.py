@@ -415,7 +415,7 @@ VERBS: dict[str, tuple[Callable, str]] = {
     "law": (law, "law erf --residual --quantity J --sigma-w 1 --sigma-b 0"),
     "init": (init, "init gelu --architecture preln --depth 100 --width 512"),
     "gains": (gains, "gains silu"),
-    "recipe": (recipe, "recipe gpt2 --depth 48 --width 1600"),
+    "recipe": (recipe, "recipe gpt2 --depth 6 --width 384 --tokens 8"),
     "audit": (audit, "audit config.json --compare llama-torchtitan"),
     "tune": (tune, "tune tanh --depth 20 --width 200"),
     "bias": (bias, "bias relu --sigma-w 'sqrt(2)' --sigma-b 0.1"),
