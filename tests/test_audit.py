@@ -214,6 +214,7 @@ def test_notes_say_what_is_left_out():
     share = (0.0004 * 2304 * math.sqrt(256 / 224) / 50) ** 2 * 100
     assert f"takes {share:.2g} %" in notes(GEMMA2) and "logits are capped at 30" in notes(GEMMA2)
     assert "capped" not in notes(GEMMA2 | {"attn_logit_softcapping": None, "final_logit_softcapping": None})
+    assert "takes 0.044 %" in notes(GEMMA2 | {"head_dim": None})  # (.0004·2304·√(288/224)/50)², 288 = 2304/8
     assert "llama3" in notes(LLAMA | {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}})
     assert "25 %" in notes(NEOX_HF) and "encoder" in notes(T5)
 

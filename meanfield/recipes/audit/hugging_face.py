@@ -149,13 +149,14 @@ LLAMA_KIN = (
 )
 
 
-def _capped(v: Values, laws: dict[str, Any], width: int) -> tuple[str, ...]:
+def _capped(v: Values, width: int) -> tuple[str, ...]:
     """What is to be said of capped scores: by how much a cap changes their deviation, to leading order."""
     cap, notes = v.attn_logit_softcapping, []
     if v.final_logit_softcapping is not None:
         notes.append(f"logits are capped at {v.final_logit_softcapping:g}, which is behind all that is followed here.")
     if cap is not None:
-        share = (float(v.initializer_range) ** 2 * width * (v.head_dim / v.query_pre_attn_scalar) ** 0.5 / cap) ** 2
+        head = v.head_dim or width / v.num_attention_heads
+        share = (float(v.initializer_range) ** 2 * width * (head / v.query_pre_attn_scalar) ** 0.5 / cap) ** 2
         if share > 0.05:
             raise MeanFieldError(
                 f"attn_logit_softcapping = {cap:g} takes about {100 * share:.0f} % from the deviation of scores, which "
@@ -173,7 +174,7 @@ def _gemma2(v: Values) -> Found:
     laws |= {} if v.tie_word_embeddings else {"head": FLAT}
     shape = Transformer(activation_of(v.hidden_activation), True, "rms", place="peri", rotary=v.rope_theta,
                         head=v.head_dim)  # fmt: skip
-    notes = (*slid, *scaled(v), *_capped(v, laws, sizes["width"]))
+    notes = (*slid, *scaled(v), *_capped(v, sizes["width"]))
     return Found("gemma2", shape, laws, sizes, v.initializer_range, {"tied": v.tie_word_embeddings}, notes,
                  row_of("gemma2").source)  # fmt: skip
 
