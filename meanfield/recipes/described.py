@@ -120,6 +120,12 @@ class Described(Result):
         the first matrix)."""
         return _sizes(self, role)
 
+    @property
+    def told(self) -> str:
+        """All that it is told, as text: two recipes of one text are one recipe."""
+        own = (self.architecture, sorted((k, repr(v)) for k, v in self.laws.items()), self.depth, self.width)
+        return repr((*own, self.context, self.vocabulary, self.tied, self.input_norm, self.final_norm, self.name))
+
     def deviation(self, kind: str, block: int = 1) -> float:
         """The standard deviation of the entries of a kind of matrix in the forward pass."""
         if kind not in self.laws:

@@ -13,20 +13,30 @@ from meanfield.networks.folds import fold, mixing, rebuild
 from meanfield.networks.records import Block, Network
 from meanfield.recipes.described import Described
 from meanfield.theory.theory import Theory
+from meanfield.theory.verbs.kept import answered
 from meanfield.tuning.blockwise import FOLLOWED, Followed, followed
+from meanfield.tuning.transformers import quick
 
 TOKENS, TURNED_TOKENS = 32, 16  # that are followed unless more are asked for; where heads are turned or normed
 HEADS = 4  # of a layer that are drawn: means do not feel how many there are
 
 
-def run(recipe: Described, *, tokens: int, draws: int, seed: int, shares: bool = True) -> Followed:
-    """A recipe followed with drawn heads; shares: with the tangent kernel by matrices."""
-    wanted = (*FOLLOWED, "Theta") if shares and not _tokens_share(recipe.network.block) else FOLLOWED
-    few = Network(rebuild(recipe.network.block, _few), recipe.network.first)
-    return followed(
-        recipe.name, few, recipe.sigmas, depth=recipe.depth + 1, tokens=tokens, draws=draws, seed=seed,
-        quantities=wanted,
-    )  # fmt: skip
+def run(recipe: Described, *, tokens: int, draws: int, seed: int, rough: bool = False) -> Followed:
+    """A recipe followed with drawn heads; rough: without the tangent kernel by matrices, and with heads of infinitely
+    many channels that no position turns, by which recipes are told apart."""
+    wanted = FOLLOWED if rough or _tokens_share(recipe.network.block) else (*FOLLOWED, "Theta")
+    few = Network(rebuild(recipe.network.block, quick if rough else _few), recipe.network.first)
+
+    def make() -> Followed:
+        return followed(
+            recipe.name, few, recipe.sigmas, depth=recipe.depth + 1, tokens=tokens, draws=draws, seed=seed,
+            quantities=wanted,
+        )  # fmt: skip
+
+    if rough:
+        return make()
+    found = answered("recipe", recipe.theory, (recipe.depth, tokens, draws, seed), {}, make)
+    return replace(found, name=recipe.name, sigmas=recipe.sigmas)
 
 
 def usual_tokens(recipe: Described) -> int:

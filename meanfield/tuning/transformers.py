@@ -106,7 +106,7 @@ def chosen(follow: Follow, free: set[str]) -> tuple[Followed, bool]:
     blocks, count = follow.depth - 1, len(follow.ends)
     moving = {end: i for i, end in enumerate(follow.ends) if end in free}
     sigmas |= dict.fromkeys(moving, 1 / math.sqrt(blocks))
-    quick = replace(follow, block=rebuild(follow.block, _quick), draws=2)
+    few = replace(follow, block=rebuild(follow.block, quick), draws=2)
     least = None if _carries(follow.block) else [max(1 / (count * blocks), 1 - m**2) for m in _strengths(follow.block)]
     fixed = _any(follow.block, lambda one: one.qk_norm or one.scale == "1/d")  # scores that no deviation moves
     asked = [] if fixed else [r for r in sorted(free) if r.startswith(("query", "key"))]
@@ -114,7 +114,7 @@ def chosen(follow: Follow, free: set[str]) -> tuple[Followed, bool]:
         asked = []
     moved: dict[str, float] = {}
     for turn in range(ROUNDS):
-        one = quick("", sigmas, tangents=False)
+        one = few("", sigmas, tangents=False)
         for end, i in moving.items():
             f = one.fractions[i].mean()
             size = one.shares[i].min() * blocks / LEAST / MARGIN if least is None else f / (1 - f) * (1 / least[i] - 1)
@@ -158,7 +158,7 @@ def _any(block: Block, of: Callable[[Attention], bool]) -> bool:
     return fold(block, lambda one, inside: (isinstance(one, Attention) and of(one)) or any(inside))
 
 
-def _quick(one: Block) -> Block:
+def quick(one: Block) -> Block:
     """The same block with few heads of infinitely many channels, by which deviations are found: their number and
     positions hardly move means."""
     if not isinstance(one, Attention):

@@ -34,6 +34,7 @@ from meanfield.theory.verbs.maps import Maps, described
 LEAST = 0.02  # seconds that an answer must have taken (it may need but a part of what is at hand already); ∞: none
 _PLAIN = (str, bool, int, float, Fraction, type(None))
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 def keeps(verb: F) -> F:
@@ -41,16 +42,21 @@ def keeps(verb: F) -> F:
 
     @functools.wraps(verb)
     def kept(theory: Maps, /, *arguments: Any, **named: Any) -> Any:
-        file = _file(verb.__qualname__, theory, arguments, named) if float("inf") > LEAST else None
-        if file is not None and (found := recalled(file)) is not None:
-            return found
-        began = time.thread_time()
-        answer = verb(theory, *arguments, **named)
-        if file is not None and time.thread_time() - began > LEAST:
-            keep(file, answer)
-        return answer
+        return answered(verb.__qualname__, theory, arguments, named, lambda: verb(theory, *arguments, **named))
 
     return kept  # type: ignore[return-value]
+
+
+def answered(name: str, theory: Maps, arguments: tuple, named: dict[str, Any], make: Callable[[], T]) -> T:
+    """The kept answer to a question, or what `make` gives, which is kept."""
+    file = _file(name, theory, arguments, named) if float("inf") > LEAST else None
+    if file is not None and (found := recalled(file)) is not None:
+        return found  # type: ignore[no-any-return]
+    began = time.perf_counter()
+    answer = make()
+    if file is not None and time.perf_counter() - began > LEAST:
+        keep(file, answer)
+    return answer
 
 
 def _file(verb: str, theory: Maps, arguments: tuple, named: dict[str, Any]) -> Path | None:
