@@ -51,7 +51,7 @@ def answered(name: str, theory: Maps, arguments: tuple, named: dict[str, Any], m
     """The kept answer to a question, or what `make` gives, which is kept."""
     file = _file(name, theory, arguments, named) if float("inf") > LEAST else None
     if file is not None and (found := recalled(file)) is not None:
-        return found  # type: ignore[no-any-return]
+        return found
     began = time.perf_counter()
     answer = make()
     if file is not None and time.perf_counter() - began > LEAST:
