@@ -113,8 +113,13 @@ def _head(recipe: Described, f: Followed) -> list[str]:
         return []
     size = law.true_deviation(recipe.sizes("head"))
     logits = size * math.sqrt(recipe.width) * (1.0 if recipe.final_norm else math.sqrt(f.K[-1]))
-    what = "the tied head, one matrix with the embeddings," if recipe.tied else "the head"
-    return [f"{what} makes logits of deviation {logits:.3g}."]
+    if not recipe.tied:
+        return [f"the head makes logits of deviation {logits:.3g}."]
+    said = f"the tied head, one matrix with the embeddings, makes logits of deviation {logits:.3g}"
+    if not f.shares.size or recipe.input_norm:
+        return [f"{said}."]
+    own = (1 - float(f.shares.sum())) * (recipe.deviation("token") / recipe.sigmas["input"]) ** 2
+    return [f"{said}; that of a token's own place is {math.sqrt(max(0.0, own) * recipe.width):.2g} deviations higher."]
 
 
 def _width(recipe: Described, f: Followed, tokens: int) -> str:

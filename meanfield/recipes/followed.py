@@ -79,7 +79,10 @@ def laws(recipe: Described, tokens: int) -> tuple[tuple[str, str], ...]:
     for quantity in ("K", "c", "J"):
         try:
             law = theory.depth_law(quantity, **more)
-        except MeanFieldError:
+        except MeanFieldError as error:
+            if quantity == "c":  # why there is none says where tokens go
+                reason = str(error).partition("not available: ")[2].partition(" (")[0].partition(", and")[0]
+                found += [("c", f"no law: {reason.rstrip('.')}")] if reason else []
             continue
         if isinstance(law, Law) and law.terms:
             found.append(("log J" if quantity == "J" else quantity, _text(law)))
@@ -97,7 +100,9 @@ def _text(law: Law) -> str:
     parts = []
     for term in law.terms:
         one = term.expr(law.variable)
-        parts.append(one.xreplace({n: sp.Float(n, 3) for n in one.atoms(sp.Rational) if not n.is_Integer}).evalf(3))
-    text = " + ".join("1" if one == 1 else sp.sstr(one) for one in parts).replace("+ -", "- ")
+        short = one.xreplace({n: sp.Float(n, 15) for n in one.atoms(sp.Rational) if not n.is_Integer}).evalf(15)
+        floats = short.atoms(sp.Float)
+        parts.append(short.xreplace({n: sp.Integer(n) if float(n).is_integer() else sp.Float(n, 3) for n in floats}))
+    text = " + ".join(map(sp.sstr, parts)).replace("+ -", "- ")
     return f"{text} + smaller order" if law.remainder != "zero" else text
 

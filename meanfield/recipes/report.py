@@ -159,7 +159,7 @@ def _rows(f: Followed) -> list[list[str]]:
 def _screen(r: Report) -> list[str]:
     recipe, f = r.recipe, r.followed
     heads = "" if recipe.heads is None else f", {recipe.heads} heads"
-    out = [f"{recipe.name}: {recipe.depth} blocks, width {recipe.width}{heads}", r.assumed, ""]
+    out = [f"{recipe.name}: {recipe.depth} blocks, width {recipe.width}{heads}; {r.assumed}", ""]
     out.append(f"  {'matrix':<10}{'deviation':>11}{'sigma_w':>10}  drawn")
     sigmas = recipe.sigmas
     for kind in [k for k in ("token", "position") if k in recipe.laws] + [k for k in recipe.roles]:
