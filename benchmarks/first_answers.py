@@ -16,6 +16,7 @@ HERE = Path(__file__).resolve().parent
 KERNEL = "mf.derive({0!r}).kernel(ROWS[:{1}], sigma_w=1.5, sigma_b=0.1, depth=11)"
 CORRELATIONS = "mf.derive({0!r}).correlations(sigma_w=1.5, sigma_b=0.1)"
 BUDGETS = {"kernel": 3.0, "correlations": 3.0, "bias": 3.0, "phase": 3.0, "init": 3.0, "recommend": 3.0}
+BUDGETS |= {".report()": 15.0, "gains": 1.0}
 LATER, OTHERS = 0.6, 1.2  # with a filled cache; derive, table, law
 PLACE = "--sigma-w 1.5 --sigma-b 0.1"
 VERBS = (
@@ -34,6 +35,10 @@ CALLS = (
     "mf.derive('gelu').phase(sigma_w=1.5, sigma_b=0.1)",
     "mf.derive('tanh').depth_law('K', sigma_w=1.5, sigma_b=0.1)",
     "mf.derive('tanh').propagate(sigma_w=1.5, sigma_b=0.1, depth=1000)",
+    "mf.recipe('gpt2').report()",
+    "mf.recipe('gpt2', depth=48, width=1600).report()",
+    "mf.recipe('llama').report()",
+    "mf.gains('z*sigmoid(2*z)')",
     *(f"verb({verb!r})" for verb in VERBS),
 )
 CHILD = """
