@@ -146,3 +146,14 @@ def no_answers_kept(monkeypatch):
     from meanfield.theory.verbs import kept
 
     monkeypatch.setattr(kept, "LEAST", float("inf"))
+
+
+@pytest.fixture(autouse=True)
+def no_activations_left():
+    """What a test registers is gone after it: pages list all activations."""
+    from meanfield.functions import activations
+
+    before = dict(activations._OWN)
+    yield
+    activations._OWN.clear()
+    activations._OWN.update(before)

@@ -117,7 +117,7 @@ def test_a_contrast_of_an_input_fails_only_where_the_engine_tells_it_apart():
 # ----------------------------------------------------------------------------------------------- who is asked
 
 ENGINE = ("derive", "average", "at_infinity", "at_zero", "decay", "haar_moment", "weingarten", "linear_moments")
-ENGINE += ("first_linear_layer", "tune", "tuning_rates", "tuning_region", "ClassFraction", "measure")
+ENGINE += ("first_linear_layer", "tune", "tuning_rates", "tuning_region", "ClassFraction", "measure", "recipe")
 # their functions, too
 BESIDE = ("meanfield.bias.guessing", "meanfield.theory.depth_scales", "meanfield.correlators.linear_networks")
 

@@ -21,6 +21,9 @@ from meanfield.tuning.transformers import LEAST, chosen
 
 DRAWS = 2
 QUICK = 16  # tokens by which changes are compared
+MOST = 3.0  # of each trouble with what trains, as a logarithm: keeping signals and gradients goes before
+NEAR = 1.0  # by how much a change may raise |log K_L/K_1| + |log J|
+WIDEST = 10.0  # of the σ_w that is recommended
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,8 @@ class Change(Result):
 
     kinds: what is changed; deviations: of their entries (in the first block), as `recommend` chooses them for this
     architecture; recipe: the recipe with the change; trouble: of the recipe and with the change (`trouble`); before,
-    after: growth K_L/K_1 and log J of both.
+    after: growth K_L/K_1, log J, the mean Θ_Q/Θ_V and the least share of a branch in units of 1/L of both, compared at
+    16 tokens, with heads of infinitely many channels.
 
     >>> from meanfield.recipes import recipe
     >>> recipe("gpt2", depth=2, width=64, context=8).report(draws=2).change.kinds
@@ -40,26 +44,41 @@ class Change(Result):
     deviations: tuple[float, ...]
     recipe: Described
     trouble: tuple[float, float]
-    before: tuple[float, float]
-    after: tuple[float, float]
+    before: tuple[float, float, float, float]
+    after: tuple[float, float, float, float]
 
     def __str__(self) -> str:
         each = ", ".join(f"{kind} {value:.3g}" for kind, value in zip(self.kinds, self.deviations))
-        (growth, log_J), (grew, was) = self.after, self.before
-        return f"deviations of {each}: K_L/K_1 = {growth:.3g} for {grew:.3g}, log J = {log_J:.2g} for {was:.2g}"
+        names = ("K_L/K_1", "log J", "Θ_Q/Θ_V", "least share")
+        moved = [
+            f"{name} {after:.2g} for {before:.2g}" + "/L" * (name == "least share")
+            for name, after, before in zip(names, self.after, self.before)
+            if not (math.isnan(after) or math.isclose(after, before, rel_tol=0.05, abs_tol=0.02))
+        ]
+        return f"deviations of {each} (roughly: {', '.join(moved)})"
 
 
 def trouble(one: Followed) -> float:
     """How far a network is from one that keeps its signals and trains all of its matrices: |log K_L/K_1| + |log J| +
-    the mean of |log Θ_Q/Θ_V| over the blocks + by how much, as a logarithm, the least share of a branch in the last
-    layer is below 1/(4L)."""
+    the mean of |log Θ_Q/Θ_V| over the blocks, at most MOST, + by how much, as a logarithm, the least share of a branch
+    in the last layer is below 1/(4L), at most MOST."""
     found = abs(math.log(one.growth)) + abs(float(one.log_J[-1]))
     with np.errstate(divide="ignore"):
         if np.isfinite(one.query_share).any():
-            found += min(50.0, float(np.abs(np.log(one.query_share)).mean()))
+            found += min(MOST, float(np.nanmean(np.abs(np.log(one.query_share)))))
         if one.shares.size:
-            found += float(np.maximum(0.0, np.log(LEAST / max(one.least_share, 1e-20))))
+            found += min(MOST, float(np.maximum(0.0, np.log(LEAST / max(one.least_share, 1e-20)))))
     return found
+
+
+def _keeping(one: Followed) -> float:
+    """What signals and gradients lose or gain: |log K_L/K_1| + |log J|."""
+    return abs(math.log(one.growth)) + abs(float(one.log_J[-1]))
+
+
+def _told(one: Followed) -> tuple[float, float, float, float]:
+    share = float(np.nanmean(one.query_share)) if np.isfinite(one.query_share).any() else math.nan
+    return one.growth, float(one.log_J[-1]), share, one.least_share if one.shares.size else math.nan
 
 
 def best_change(recipe: Described, tokens: int, seed: int) -> Change | None:
@@ -87,11 +106,13 @@ def _best_change(recipe: Described, tokens: int, seed: int) -> Change | None:
     for kinds in _groups(recipe, follow):
         changed = recipe.with_laws(f"{recipe.name}, changed", **_laws(recipe, kinds, target))
         after = run(changed, tokens=tokens, draws=DRAWS, seed=seed, rough=True)
-        left = trouble(after)
+        left, worse = trouble(after), _keeping(after) - _keeping(before)
+        wide = any(changed.sigmas.get("input" if kind == "token" else kind, 0.0) > WIDEST for kind in kinds)
+        if worse > NEAR or wide:  # what was silenced on purpose (zeros, LayerScale) is not to be undone by growth
+            continue
         if left < (now if best is None else best.trouble[1]) - 0.05:
-            ends = [(one.growth, float(one.log_J[-1])) for one in (before, after)]
             values = tuple(changed.deviation(kind) for kind in kinds)
-            best = Change(kinds, values, changed, (now, left), *ends)
+            best = Change(kinds, values, changed, (now, left), _told(before), _told(after))
     return best
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from meanfield.base.arguments import record, shown, whole
+from meanfield.base.arguments import flag, record, shown, whole
 from meanfield.base.export import Result
+from meanfield.base.printed import wrapped
 from meanfield.base.results import MeanFieldError
 from meanfield.base.words import unknown
 from meanfield.networks.architectures import PRESETS, usual_activation
@@ -54,10 +56,13 @@ class Described(Result):
         for key, value in (("depth", depth), ("width", width), ("context", context)):
             put(self, key, whole(value, f"The {key} of a recipe", 2 if key == "context" else 1, _MOST))
         put(self, "vocabulary", None if vocabulary is None else whole(vocabulary, "The vocabulary", 1, 1 << 40))
-        for key, given in (("tied", tied), ("input_norm", input_norm), ("final_norm", final_norm), ("name", name)):
-            put(self, key, given)
-        put(self, "source", source)
-        put(self, "notes", tuple(notes))
+        for key, given in (("tied", tied), ("input_norm", input_norm), ("final_norm", final_norm)):
+            put(self, key, flag(given, key))
+        texts = (name, source, *((notes,) if isinstance(notes, str) else notes))
+        if not all(isinstance(one, str) for one in texts):
+            raise MeanFieldError(f"name, source and notes of a recipe are text, but {shown(texts)} was given.")
+        for key, words in (("name", name), ("source", source), ("notes", texts[2:])):
+            put(self, key, words)
         put(self, "architecture", _network_of(architecture))
         if not isinstance(laws, Mapping):
             raise MeanFieldError(
@@ -82,8 +87,11 @@ class Described(Result):
         heads = _largest(self.architecture.block, lambda one: one.heads if one.key_dim is None else 1)
         if heads and self.width % heads:
             raise MeanFieldError(
-                f"The heads of an Attention divide its width, but {heads} heads of width {self.width} were given."
+                f"The heads of an Attention divide its width, but {heads} heads of width {self.width} were given; a "
+                "preset takes heads=, as in meanfield.architectures.gpt(heads=4)."
             )
+        for kind in self.laws:
+            self.deviation(kind)  # what a law needs and has not is said here
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -159,7 +167,7 @@ class Described(Result):
         out = [f"{self.name}: {self.depth} blocks, width {self.width}" + (f"; {self.source}" if self.source else "")]
         for kind, law in self.laws.items():
             out.append(f"  {kind:<10}{self.deviation(kind):>12.6g}   {law}")
-        return "\n".join(out + [f"  note: {one}" for one in self.notes])
+        return wrapped("\n".join(out + [f"  note: {one}" for one in self.notes]))
 
 
 def _network_of(architecture: object) -> Network:
@@ -260,34 +268,39 @@ def _sized(one: Block, width: int) -> Block:
     return replace(one, key_dim=width // one.heads)
 
 
-_CALLS = re.compile(r"\b(sqrt|log)\(")
+_CALLS = re.compile(r"\b([a-z]+)(?=\()|\b(pi)\b")
 
 
 def _torch(recipe: Described) -> list[str]:
     out = [
         "import math", "import torch", "",
-        f"# {recipe.name}: {recipe.depth} blocks, width {recipe.width}. {recipe.source}".rstrip(),
-        *(f"# {one}" for one in recipe.notes),
+        *_commented(f"{recipe.name}: {recipe.depth} blocks, width {recipe.width}. {recipe.source}".rstrip()),
+        *(line for one in recipe.notes for line in _commented(one)),
         "@torch.no_grad()", "def init_(weight, kind, block=1):",
         '    """Draws one weight in place; kind: what it is for; block: its number, from 1."""',
     ]  # fmt: skip
-    lines: dict[str, list[str]] = {}
+    lines: dict[tuple[str, str], list[str]] = {}
     laws = {kind: law for kind, law in recipe.laws.items() if kind != "bias"}
     if "bias" in recipe.laws:
         laws = {f"{role} bias": recipe.laws["bias"] for role in recipe.roles} | laws
     for kind, law in laws.items():
-        text = _CALLS.sub(r"math.\1(", law.written(recipe.sizes(kind) | {"l": "block"}))
+        written = law.written(recipe.sizes(kind) | {"l": "block"}).replace("^", "**")
+        text = _CALLS.sub(lambda found: f"math.{found.group()}", written)
         how = {
             "normal": f"weight.normal_(0.0, {text})",
             "uniform": f"weight.uniform_(-({text}), {text})",
             "orthogonal": f"torch.nn.init.orthogonal_(weight, {text})",
             "truncated": _truncated(law, text),
         }[law.shape]
-        lines.setdefault(how, []).append(kind)
-    for number, (how, kinds_) in enumerate(lines.items()):
+        lines.setdefault((how, str(law)), []).append(kind)
+    for number, ((how, said), kinds_) in enumerate(lines.items()):
         which = f"kind == {kinds_[0]!r}" if len(kinds_) == 1 else f"kind in ({', '.join(map(repr, kinds_))})"
-        out += [f"    {'elif' if number else 'if'} {which}:  # {laws[kinds_[0]]}", f"        {how}"]
+        out += [f"    {'elif' if number else 'if'} {which}:", f"        # {said}", f"        {how}"]
     return [*out, "    else:", '        raise ValueError(f"no kind of matrix is called {kind}")']
+
+
+def _commented(text: str) -> list[str]:
+    return textwrap.wrap(text, 100, initial_indent="# ", subsequent_indent="# ", break_long_words=False)
 
 
 def _truncated(law: Law, text: str) -> str:

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from meanfield.networks.folds import fold
+from meanfield.networks.folds import chain, fold, holds_activation, mixing
 from meanfield.recipes.described import Described
 from meanfield.recipes.followed import drawn_heads
 from meanfield.tuning.blockwise import Followed
+from meanfield.tuning.gains import gains
 
 NEAR = 1.0  # |log| up to which a size counts as kept
 FIRST = 2.0  # growth in the first block from which on embeddings are said to drown
@@ -22,6 +23,8 @@ ALIKE = 0.9  # correlation of tokens from which on they are said to be alike
 
 def assumed(recipe: Described, tokens: int) -> str:
     """The first line of a report: what it assumes of the input."""
+    if not mixing(recipe.network.block):
+        return "assumes inputs of the size that its first layer makes"
     what = "behind a norm" if recipe.input_norm else "positions added" if "position" in recipe.laws else "tokens alone"
     what += ", with a part common to all" if "token bias" in recipe.laws else ""
     return f"assumes independent tokens, the recipe's embeddings ({what}); {tokens} of {recipe.context} tokens followed"
@@ -30,7 +33,7 @@ def assumed(recipe: Described, tokens: int) -> str:
 def findings(recipe: Described, f: Followed, tokens: int) -> tuple[str, ...]:
     """The sentences of a report."""
     out = [_stream(f), _jacobian(f)]
-    if f.c[-1] > ALIKE and f.c[0] < 0.5:
+    if recipe.heads is not None and f.c[-1] > ALIKE and f.c[0] < 0.5:
         out.append(f"tokens become alike (correlation {f.c[-1]:.3g} at the end): attention has little to choose from.")
     out += _attention(recipe, f, tokens) + _branches(recipe, f) + _gates(recipe) + _head(recipe, f)
     return (*out, _width(recipe, f, tokens))
@@ -39,13 +42,19 @@ def findings(recipe: Described, f: Followed, tokens: int) -> tuple[str, ...]:
 def _stream(f: Followed) -> str:
     first, kept = f.K[1] / f.K[0], 1 - float(f.shares.sum())
     if not f.shares.size:
-        return f"K changes {f.growth:.3g}-fold from the first layer to the last."
+        return f"K changes by a factor of {f.growth:.3g} from the first layer to the last."
     if first > FIRST:
         return (
             f"the embeddings drown: K grows {first:.3g}-fold in the first block and {f.growth:.4g}-fold in all; "
-            f"{100 * kept:.2g} % of the last layer's variance is theirs."
+            f"{_percent(kept)} of the last layer's variance is theirs."
         )
-    return f"K grows {f.growth:.4g}-fold; {100 * kept:.2g} % of the last layer's variance is that of the embeddings."
+    how = f"grows {f.growth:.4g}-fold" if f.growth > 1.005 else f"falls to {f.growth:.3g} of its size"
+    how = "keeps its size" if abs(f.growth - 1) <= 0.005 else how
+    return f"K {how}; {_percent(kept)} of the last layer's variance is that of the embeddings."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %" if share > 0.1 else f"{100 * share:.2g} %"
 
 
 def _jacobian(f: Followed) -> str:
@@ -71,16 +80,21 @@ def _uniform_entropy(tokens: int) -> float:
 def _attention(recipe: Described, f: Followed, tokens: int) -> list[str]:
     if not np.isfinite(f.entropy).any():
         return []
+    if recipe.sigmas.get("query") == 0 or recipe.sigmas.get("key") == 0:
+        return ["queries or keys are drawn as 0: attention is uniform at the start, and the other one is at rest."]
+    if not np.isfinite(f.query_share).any():
+        return ["values or outputs are drawn as 0: attention adds nothing at the start."]
     uniform = _uniform_entropy(tokens) if _masked(recipe) else 1.0
-    low, share = float(np.nanmin(f.entropy)) / uniform, float(np.nanmedian(f.query_share))
+    low, share = float(np.nanmin(f.entropy)) / uniform, float(np.nanmean(f.query_share))
     out = []
     if low > UNIFORM and share < 0.1:
         out.append(
-            f"attention is uniform in every block ({100 * low:.3g} % of the entropy of equal weights or more, scores "
-            f"deviate by {np.nanmax(f.scores):.2g} at most): queries and keys are nearly off, Θ_Q/Θ_V = {share:.2g}."
+            f"attention is uniform in every block (at least {100 * low:.3g} % of the entropy of equal weights, scores "
+            f"deviate by {np.nanmax(f.scores):.2g}): queries and keys are nearly off, Θ_Q/Θ_V = {share:.2g} in the "
+            "mean over blocks."
         )
     elif share < 0.1:
-        out.append(f"queries and keys hardly learn beside the values: Θ_Q/Θ_V = {share:.2g}.")
+        out.append(f"queries and keys hardly learn beside the values: Θ_Q/Θ_V = {share:.2g} in the mean over blocks.")
     return out
 
 
@@ -89,8 +103,8 @@ def _branches(recipe: Described, f: Followed) -> list[str]:
         return []
     off = [i + 1 for i, row in enumerate(f.fractions) if row.max() < OFF]
     if off:
-        which = " and ".join(map(str, off))
-        return [f"branch {which} of a block is switched off: less than {OFF:g} of the stream in every block."]
+        which, verb = " and ".join(map(str, off)), "are" if len(off) > 1 else "is"
+        return [f"branch {which} of a block {verb} switched off: less than {OFF:g} of the stream in every block."]
     least = f.least_share
     i, block = np.unravel_index(int(f.shares.argmin()), f.shares.shape)
     if least < SILENT:
@@ -112,7 +126,7 @@ def _head(recipe: Described, f: Followed) -> list[str]:
     if law is None:
         return []
     size = law.true_deviation(recipe.sizes("head"))
-    logits = size * math.sqrt(recipe.width) * (1.0 if recipe.final_norm else math.sqrt(f.K[-1]))
+    logits = size * math.sqrt(recipe.width) * (1.0 if recipe.final_norm else math.sqrt(_read(recipe, float(f.K[-1]))))
     if not recipe.tied:
         return [f"the head makes logits of deviation {logits:.3g}."]
     said = f"the tied head, one matrix with the embeddings, makes logits of deviation {logits:.3g}"
@@ -122,14 +136,25 @@ def _head(recipe: Described, f: Followed) -> list[str]:
     return [f"{said}; that of a token's own place is {math.sqrt(max(0.0, own) * recipe.width):.2g} deviations higher."]
 
 
+def _read(recipe: Described, K: float) -> float:
+    """The second moment of what a head without a norm reads: of φ(z) where blocks begin with φ."""
+    first = chain(recipe.network.block)[0]
+    if not holds_activation(first):
+        return K
+    held = gains(first.activation, repr(K)).second_moment  # type: ignore[attr-defined]
+    return float(held.value)
+
+
 def _width(recipe: Described, f: Followed, tokens: int) -> str:
     parts = []
-    if recipe.heads is not None and f.spread.get("K", 0.0) > 0:
+    if recipe.heads is not None and f.spread.get("K", 0.0) > 1e-9 * f.K[-1]:
         fewer = math.sqrt(drawn_heads(recipe) / recipe.heads)
         share, log_J = 100 * fewer * f.spread["K"] / f.K[-1], fewer * f.spread.get("log_J", 0.0)
-        parts.append(f"its {recipe.heads} heads scatter K_L by {share:.2g} % and log J by {log_J:.2g}")
+        parts.append(f"heads ({recipe.heads}) scatter K_L by {share:.2g} % and log J by {log_J:.2g}")
     ratio, blocks = recipe.context / recipe.width, recipe.depth / recipe.width
     if recipe.heads is not None:
-        parts.append(f"the softmax over {recipe.context} tokens misses shares of the order {ratio:.2g} (tokens/width)")
+        missed = f"misses shares of the order {ratio:.2g} (tokens/width)"
+        said = missed if ratio < 0.5 else f"is not that of infinite width at width {recipe.width}"
+        parts.append(f"the softmax over {recipe.context} tokens {said}")
     parts.append(f"fluctuations between networks are of the order {blocks:.2g} (blocks/width)")
     return "finite width: " + "; ".join(parts) + "."

@@ -82,7 +82,7 @@ def laws(recipe: Described, tokens: int) -> tuple[tuple[str, str], ...]:
         except MeanFieldError as error:
             if quantity == "c":  # why there is none says where tokens go
                 reason = str(error).partition("not available: ")[2].partition(" (")[0].partition(", and")[0]
-                found += [("c", f"no law: {reason.rstrip('.')}")] if reason else []
+                found += [("c", f"no law, as {reason.rstrip('.')}")] if reason else []
             continue
         if isinstance(law, Law) and law.terms:
             found.append(("log J" if quantity == "J" else quantity, _text(law)))
@@ -97,12 +97,13 @@ def _plain(one: Block) -> Block:
 
 
 def _text(law: Law) -> str:
-    parts = []
-    for term in law.terms:
-        one = term.expr(law.variable)
-        short = one.xreplace({n: sp.Float(n, 15) for n in one.atoms(sp.Rational) if not n.is_Integer}).evalf(15)
-        floats = short.atoms(sp.Float)
-        parts.append(short.xreplace({n: sp.Integer(n) if float(n).is_integer() else sp.Float(n, 3) for n in floats}))
-    text = " + ".join(map(sp.sstr, parts)).replace("+ -", "- ")
+    text = " + ".join(sp.sstr(_short(term.expr(law.variable))) for term in law.terms).replace("+ -", "- ")
     return f"{text} + smaller order" if law.remainder != "zero" else text
 
+
+def _short(e: sp.Expr) -> sp.Expr:
+    """An expression whose numbers have three digits."""
+    if e.is_number:
+        value = float(e)
+        return sp.Integer(int(value)) if value.is_integer() and abs(value) < 1e6 else sp.Float(value, 3)
+    return e.func(*map(_short, e.args)) if e.args else e

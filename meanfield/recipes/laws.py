@@ -11,7 +11,7 @@ from functools import cache
 
 from meanfield.base.arguments import choice, record, shown
 from meanfield.base.results import MeanFieldError
-from meanfield.networks.records import Constant, Number, exact
+from meanfield.networks.records import Constant, Number, Param, exact
 
 SHAPES = ("normal", "uniform", "truncated", "orthogonal")
 #: what the letters of a formula stand for
@@ -59,15 +59,22 @@ class Law:
                     f"letters are {', '.join(f'{k} ({v})' for k, v in SIZES.items())}."
                 )
             object.__setattr__(self, name, text)
-            if float(exact(self._with(text, dict.fromkeys(SIZES, 2)), f"The {name} of a law")) < 0:  # type: ignore
-                raise MeanFieldError(f"The {name} of a law is ≥ 0, but {shown(given)} was given.")
+            number = exact(self._with(text, dict.fromkeys(SIZES, 3)), f"The {name} of a law")
+            if isinstance(number, Param) or not math.isfinite(float(number)):
+                raise MeanFieldError(
+                    f"The {name} of a law is a formula in the sizes ({', '.join(SIZES)}), but {shown(given)} was given."
+                )
+        given = self.cut
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
+            raise MeanFieldError(f"A law is cut at a number > 0 of deviations, but {shown(given)} was given.")
 
     @staticmethod
     def _with(text: str, sizes: Mapping[str, object]) -> str:
         def put(found: re.Match[str]) -> str:
             name = found.group(1)
             if sizes.get(name) is None:
-                raise MeanFieldError(f"The law {text} needs {SIZES[name]} ({name}), which was not given.")
+                hint = "; give vocabulary=" if name in "mV" else ""
+                raise MeanFieldError(f"The law {text} needs {SIZES[name]} ({name}), which was not given{hint}.")
             return str(sizes[name])
 
         return _LETTER.sub(put, text)
@@ -101,21 +108,28 @@ class Law:
         if self.shape == "uniform":
             text += "/sqrt(3)"
         if self.shape == "orthogonal":
-            text += self._with("/sqrt(n)", sizes) if float(str(sizes["n"])) >= float(str(sizes["m"])) else (
-                self._with("/sqrt(m)", sizes)
-            )
+            n, m = (float(self._with(letter, sizes)) for letter in "nm")
+            text += f"/sqrt({max(n, m)!r})"
         if self.shape == "truncated" and not self.corrected:
             size = float(exact(given, "The deviation of a law"))  # type: ignore[arg-type]
             share = cut_deviation(self.cut / size if self.absolute and size > 0 else self.cut)
             if share != 1.0:
                 text += f"*{share!r}"
-        return exact(text, "The deviation of a law")
+        number = exact(text, "The deviation of a law")
+        if float(number) < 0:  # type: ignore[arg-type]
+            raise MeanFieldError(f"The law {self.deviation} is {float(number):g} here, and a deviation is ≥ 0.")  # type: ignore
+        return number
 
     def power(self, sizes: Mapping[str, object]) -> Number:
         """p where the deviation goes as l^−p/2 with the number l of the block, as a `Schedule` has it."""
         if "l" not in _LETTER.findall(self.deviation + " " + self.multiplier):
             return 0
         one, two, three = (self.true_deviation({**sizes, "l": at}) for at in (1, 2, 3))
+        if not one > 0 or not 0 < two <= one:
+            raise MeanFieldError(
+                f"The law {self.deviation} was asked for in blocks l = 1, 2, …, where deviations may fall as a power "
+                "of l, and neither grow nor vanish."
+            )
         power = round(-2 * math.log2(two / one) * 12) / 12
         if abs(three / one * 3 ** (power / 2) - 1) > 1e-9:
             raise MeanFieldError(f"The law {self.deviation} is no power of the number l of the block.")

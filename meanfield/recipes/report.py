@@ -126,7 +126,7 @@ class Comparison(Result):
                 f"  {one.recipe.name:<{width}}{f.growth:>9.4g}{first:>9.3g}{f.c[-1]:>9.2g}{f.log_J[-1]:>8.2g}"
                 f"{query}{share}"
             )
-        return "\n".join(out)
+        return "\n".join([*out, f"  {self.reports[0].tokens} tokens; Q/V in the mean over blocks"])
 
 
 def report_of(recipe: Described, *, tokens: object, draws: object, seed: object, change: bool = True) -> Report:
@@ -143,17 +143,23 @@ def report_of(recipe: Described, *, tokens: object, draws: object, seed: object,
 
 def comparison(recipes: Sequence[Described], *, tokens: object, draws: object, seed: object) -> Comparison:
     """`Recipe.compare`."""
-    return Comparison(tuple(report_of(one, tokens=tokens, draws=draws, seed=seed, change=False) for one in recipes))
+    count = min(map(usual_tokens, recipes)) if tokens is None else tokens
+    return Comparison(tuple(report_of(one, tokens=count, draws=draws, seed=seed, change=False) for one in recipes))
 
 
 def _rows(f: Followed) -> list[list[str]]:
     last = len(f.K) - 1
     out = []
     for block in sorted({0, 1, last // 2, last - 1} & set(range(last))):
-        each = [f"{block + 2}", f"{f.K[block + 1] / f.K[0]:.4g}", f"{f.c[block + 1]:.3g}", f"{f.log_J[block + 1]:.3g}"]
+        sizes = (f.c[block + 1], f.log_J[block + 1])
+        each = [f"{block + 2}", f"{f.K[block + 1] / f.K[0]:.4g}", *map(_cell, sizes)]
         each += ["-" if math.isnan(v[block]) else f"{v[block]:.3g}" for v in (f.scores, f.entropy)]
         out.append([*each, ", ".join(f"{part:.2g}" for part in f.fractions[:, block])])
     return out
+
+
+def _cell(value: float) -> str:
+    return "0" if abs(value) < 1e-9 else f"{value:.3g}"
 
 
 def _screen(r: Report) -> list[str]:
@@ -172,10 +178,10 @@ def _screen(r: Report) -> list[str]:
         out.append("  " + "".join(f"{n:<{s}}" if i == 0 else f"{n:>{s}}" for i, (n, s) in enumerate(zip(row, sizes))))
     if r.laws:
         out += ["", "  deep networks with these deviations (no mask, no positions):"]
-        out += [f"    {name} = {law}" for name, law in r.laws]
+        out += [f"    {name}: {law}" if law.startswith("no ") else f"    {name} = {law}" for name, law in r.laws]
     if r.theta_shares:
         each = ", ".join(f"{_SHORT.get(k, k)} {100 * v:.2g}" for k, v in r.theta_shares.items())
-        out += ["", f"  tangent kernel, % by matrix: {each}"]
+        out += ["", f"  tangent kernel, % by matrix, each trained at its own variance: {each}"]
     out += [""] + [f"  - {one}" for one in r.findings]
     out += [f"  note: {one}" for one in recipe.notes]
     return [*out, "", f"  helps most: {r.change}" if r.change else "  no single change of deviations helps"]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from meanfield.base.arguments import whole
 from meanfield.recipes.described import Described
 from meanfield.recipes.laws import law_of
 
@@ -34,7 +35,9 @@ class Row:
 
 def made(kind: type[R], row: Row, given: Mapping[str, Any], **more: Any) -> R:
     """A row at sizes, as a `kind`; more: what differs from it (laws, tied, notes, name)."""
-    sizes = dict(row.sizes) | dict(given)
+    whole_ = {k: whole(v, f"The {k} of a recipe", 1, 1 << 40) for k, v in given.items() if k != "std"}
+    given = dict(given) | whole_
+    sizes = dict(row.sizes) | given
     usual = row.sizes
     if "width" in given and sizes["width"] != usual["width"]:
         if "heads" in usual and "heads" not in given:
