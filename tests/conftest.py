@@ -153,7 +153,9 @@ def no_activations_left():
     """What a test registers is gone after it: pages list all activations."""
     from meanfield.functions import activations
 
-    before = dict(activations._OWN)
+    held = activations._OWN, activations._REGISTRY
+    before = [dict(one) for one in held]
     yield
-    activations._OWN.clear()
-    activations._OWN.update(before)
+    for one, own in zip(held, before):
+        one.clear()
+        one.update(own)
