@@ -59,7 +59,7 @@ def text(node: Group, name: str) -> str:
     out += _formula_text(node, f"{name}_F", sloped)
     pairs = what in (PRODUCT, SLOPES, STRETCH, CHORD)
     factors = [pow(GENERATOR, j, POINTS) for j in range(2 * n if pairs else n)]
-    draws = [f"g{j} = T[0, (k * {a} + {OFFSETS[j]}) % {POINTS}]" for j, a in enumerate(factors)]
+    draws = [f"g{j} = drawn[(k * {a} + {OFFSETS[j]}) % {POINTS}]" for j, a in enumerate(factors)]
     head = {
         STRETCH: "V, apart, T",
         CHORD: "A, B, apart, tilt, T",
@@ -129,7 +129,7 @@ def text(node: Group, name: str) -> str:
     if what == STRETCH:
         body += ["if apart <= 0.0:", "    near, apart = True, 1.0"]
         end = f"total / {POINTS} / apart"
-    lines = [f"def {name}({head}):", *(f"    {t}" for t in body), f"    for k in range({POINTS}):"]
+    lines = [f"def {name}({head}):", *(f"    {t}" for t in body), "    drawn = T[0]", f"    for k in range({POINTS}):"]
     return out + "\n".join([*lines, *(f"        {t}" for t in loop), f"    return {end}"]) + "\n"
 
 
