@@ -334,8 +334,11 @@ def test_no_global_state(relu_run):
     assert dict(matplotlib.rcParams) == before
     code = (
         "import sys, meanfield as mf; from meanfield.base.drawing import plot_report\n"
+        "from meanfield.base.files import figures_for_files\n"
         "from test_cli import fake_report\n"
-        "figure = plot_report(fake_report()); print('matplotlib.pyplot' in sys.modules)"
+        "with figures_for_files():\n"
+        "    plot_report(fake_report())\n"
+        "print('matplotlib.pyplot' in sys.modules)"
     )
     here = os.path.dirname(__file__)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.path.dirname(here)])}
