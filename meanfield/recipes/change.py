@@ -62,7 +62,7 @@ def trouble(one: Followed) -> float:
     """How far a network is from one that keeps its signals and trains all of its matrices: |log K_L/K_1| + |log J| +
     the mean of |log Θ_Q/Θ_V| over the blocks, at most MOST, + by how much, as a logarithm, the least share of a branch
     in the last layer is below 1/(4L), at most MOST."""
-    found = abs(math.log(one.growth)) + abs(float(one.log_J[-1]))
+    found = _keeping(one)
     with np.errstate(divide="ignore"):
         if np.isfinite(one.query_share).any():
             found += min(MOST, float(np.nanmean(np.abs(np.log(one.query_share)))))

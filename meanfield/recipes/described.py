@@ -15,14 +15,14 @@ from meanfield.base.printed import wrapped
 from meanfield.base.results import MeanFieldError
 from meanfield.base.words import unknown
 from meanfield.networks.architectures import PRESETS, usual_activation
-from meanfield.networks.attention import Attention
-from meanfield.networks.folds import dense_of, fold, rebuild, with_dense
+from meanfield.networks.folds import dense_of, with_dense
 from meanfield.networks.records import Block, Constant, Dense, Network, Number, Schedule
 from meanfield.networks.roles import HEADS, roles_of
 from meanfield.recipes.laws import Law, cut_deviation, law_of
 from meanfield.theory.deriving import derive
 from meanfield.theory.theory import Theory
 from meanfield.tuning.records import kinds
+from meanfield.tuning.transformers import largest, sized
 
 BESIDE = ("token", "position", "token bias", "head", "bias")  # kinds that are no Dense of the block
 _MOST = 1 << 24
@@ -84,7 +84,7 @@ class Described(Result):
             raise MeanFieldError(
                 f"The recipe has no law for {', '.join(missing)}; its kinds of matrices are {', '.join(needed)}."
             )
-        heads = _largest(self.architecture.block, lambda one: one.heads if one.key_dim is None else 1)
+        heads = largest(self.architecture.block, lambda one: one.heads if one.key_dim is None else 1)
         if heads and self.width % heads:
             raise MeanFieldError(
                 f"The heads of an Attention divide its width, but {heads} heads of width {self.width} were given; a "
@@ -101,7 +101,7 @@ class Described(Result):
     @property
     def heads(self) -> int | None:
         """The heads of its attention; None without attention."""
-        return _largest(self.architecture.block, lambda one: one.heads) or None
+        return largest(self.architecture.block, lambda one: one.heads) or None
 
     @property
     def network(self) -> Network:
@@ -187,14 +187,6 @@ def _network_of(architecture: object) -> Network:
     )
 
 
-def _largest(block: Block, of: Any) -> int:
-    def most(one: Block, inside: tuple[int, ...]) -> int:
-        return max((of(one) if isinstance(one, Attention) else 0, *inside))
-
-    found: int = fold(block, most)
-    return found
-
-
 def _number(value: object) -> object:
     """A size in a formula: a whole number where it is one."""
     if value is None:
@@ -207,10 +199,10 @@ def _sizes(recipe: Described, role: str) -> dict[str, object]:
     block, d = recipe.architecture.block, recipe.width
     of = recipe.roles[0] if role == "bias" else role.removesuffix(" bias")
     each = dict(zip(recipe.roles, kinds(block)))
-    heads = _largest(block, lambda one: one.heads)
-    h = _largest(block, lambda one: one.key_dim or 0) or (d // heads if heads else None)
-    groups = _largest(block, lambda one: one.key_heads)
-    v = _largest(block, lambda one: one.value_dim or 0) or h
+    heads = largest(block, lambda one: one.heads)
+    h = largest(block, lambda one: one.key_dim or 0) or (d // heads if heads else None)
+    groups = largest(block, lambda one: one.key_heads)
+    v = largest(block, lambda one: one.value_dim or 0) or h
     hidden = [float(k.made) * d for k in each.values() if k.axis == "neurons" and k.made not in (None, 1)]
     found: dict[str, object] = {
         "d": d, "f": _number(max(hidden, default=d)), "h": h, "H": heads or None, "L": recipe.depth, "l": 1,
@@ -247,7 +239,7 @@ def _with_numbers(recipe: Described) -> Network:
         sigma_b = 0 if bias is None else of(bias, sizes, "1")
         return replace(one, sigma_w=of(laws[role], sizes, "sqrt(n)"), sigma_b=sigma_b)
 
-    block = rebuild(with_dense(recipe.architecture.block, put), lambda one: _sized(one, recipe.width))
+    block = sized(with_dense(recipe.architecture.block, put), recipe.width)
     parts = [recipe.deviation(kind) for kind in ("token", "position") if kind in laws]
     size = parts[0] if len(parts) == 1 else math.hypot(*parts)
     shared = recipe.deviation("token bias") if "token bias" in laws else 0.0
@@ -259,13 +251,6 @@ def _with_numbers(recipe: Described) -> Network:
     if recipe.input_norm:
         size, shared = size / math.hypot(size, shared), shared / math.hypot(size, shared)
     return Network(block, Dense(sigma_w=Constant(repr(size)), sigma_b=Constant(repr(shared)) if shared else 0))
-
-
-def _sized(one: Block, width: int) -> Block:
-    """An Attention whose heads have the dimensions that this width gives them."""
-    if not isinstance(one, Attention) or one.key_dim is not None:
-        return one
-    return replace(one, key_dim=width // one.heads)
 
 
 _CALLS = re.compile(r"\b([a-z]+)(?=\()|\b(pi)\b")

@@ -9,7 +9,7 @@ import sympy as sp
 
 from meanfield.base.results import Law, MeanFieldError
 from meanfield.networks.attention import Attention
-from meanfield.networks.folds import fold, mixing, rebuild
+from meanfield.networks.folds import dense_of, fold, mixing, rebuild
 from meanfield.networks.records import Block, Network
 from meanfield.recipes.described import Described
 from meanfield.theory.theory import Theory
@@ -64,7 +64,7 @@ def _few(one: Block) -> Block:
 
 def _tokens_share(block: Block) -> bool:
     """Whether a Dense acts on tokens, whose share of the tangent kernel is not followed."""
-    return fold(block, lambda one, inside: getattr(one, "axis", "neurons") == "tokens" or any(inside))
+    return any(one.mixes == "tokens" for one in dense_of(block))
 
 
 def laws(recipe: Described, tokens: int) -> tuple[tuple[str, str], ...]:

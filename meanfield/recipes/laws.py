@@ -23,6 +23,21 @@ SIZES = {
 _LETTER = re.compile(r"(?<![A-Za-z_0-9.])([A-Za-z])(?![A-Za-z_0-9(])")
 
 
+def with_sizes(text: str, sizes: Mapping[str, object]) -> str:
+    """A formula with these sizes in the places of their letters."""
+
+    def put(found: re.Match[str]) -> str:
+        name = found.group(1)
+        if sizes.get(name) is None:
+            hint = "; give vocabulary=" if name in "mV" else ""
+            raise MeanFieldError(
+                f"The law {text} needs {SIZES.get(name, 'a size')} ({name}), which was not given{hint}."
+            )
+        return str(sizes[name])
+
+    return _LETTER.sub(put, text)
+
+
 @record
 @dataclass(frozen=True)
 class Law:
@@ -59,7 +74,7 @@ class Law:
                     f"letters are {', '.join(f'{k} ({v})' for k, v in SIZES.items())}."
                 )
             object.__setattr__(self, name, text)
-            number = exact(self._with(text, dict.fromkeys(SIZES, 3)), f"The {name} of a law")
+            number = exact(with_sizes(text, dict.fromkeys(SIZES, 3)), f"The {name} of a law")
             if isinstance(number, Param) or not math.isfinite(float(number)):
                 raise MeanFieldError(
                     f"The {name} of a law is a formula in the sizes ({', '.join(SIZES)}), but {shown(given)} was given."
@@ -68,20 +83,9 @@ class Law:
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
             raise MeanFieldError(f"A law is cut at a number > 0 of deviations, but {shown(given)} was given.")
 
-    @staticmethod
-    def _with(text: str, sizes: Mapping[str, object]) -> str:
-        def put(found: re.Match[str]) -> str:
-            name = found.group(1)
-            if sizes.get(name) is None:
-                hint = "; give vocabulary=" if name in "mV" else ""
-                raise MeanFieldError(f"The law {text} needs {SIZES[name]} ({name}), which was not given{hint}.")
-            return str(sizes[name])
-
-        return _LETTER.sub(put, text)
-
     def written(self, sizes: Mapping[str, object]) -> str:
         """The parameter with these sizes in their places, as text."""
-        return self._with(self.deviation, sizes)
+        return with_sizes(self.deviation, sizes)
 
     def based_on(self, std: str) -> Law:
         """The law with the base deviation s of a configuration as a number.
@@ -104,11 +108,11 @@ class Law:
         """`factor` times the standard deviation of an entry as the forward pass has it, as an exact number where it is
         one."""
         given = self.written(sizes)
-        text = f"({given})*({self._with(self.multiplier, sizes)})*({self._with(factor, sizes)})"
+        text = f"({given})*({with_sizes(self.multiplier, sizes)})*({with_sizes(factor, sizes)})"
         if self.shape == "uniform":
             text += "/sqrt(3)"
         if self.shape == "orthogonal":
-            n, m = (float(self._with(letter, sizes)) for letter in "nm")
+            n, m = (float(with_sizes(letter, sizes)) for letter in "nm")
             text += f"/sqrt({max(n, m)!r})"
         if self.shape == "truncated" and not self.corrected:
             size = float(exact(given, "The deviation of a law"))  # type: ignore[arg-type]

@@ -25,6 +25,7 @@ from meanfield.networks.records import (
     exact,
 )
 from meanfield.networks.transformers import dyt
+from meanfield.recipes.laws import with_sizes
 
 PLAIN = Dense(sigma_w=Param("sigma"), sigma_b=0)  # its deviation is put in by a recipe
 FIRST = Dense(sigma_w=Param("sigma_e"), sigma_b=0)
@@ -103,7 +104,7 @@ def in_depth(text: str, depth: int) -> Number:
     >>> in_depth("1/(2*L)", 12)
     Fraction(1, 24)
     """
-    found = exact(text.replace("L", str(depth)), "A factor of a recipe")
+    found = exact(with_sizes(text, {"L": depth}), "A factor of a recipe")
     if isinstance(found, Param):
         raise MeanFieldError(f"A factor of a recipe is a number, but {text} was given.")
     return found

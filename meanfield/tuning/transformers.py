@@ -33,17 +33,13 @@ def recommend_transformer(
     """`recommend` for a block with attention."""
     roles = roles_of(block)
 
-    def most(one: Block, inside: tuple[int, ...]) -> int:
-        return max((one.heads if isinstance(one, Attention) else 0, *inside))
-
-    heads = fold(block, most)
+    heads = largest(block, lambda one: one.heads)
     if width % heads:
         raise MeanFieldError(
             f"The heads of an Attention divide its width, but {heads} heads of {width} neurons were asked for."
         )
     tokens, free = min(context, MOST_TOKENS), _open(block, roles)
-    sized = _sized(block, width, heads)
-    follow = Follow(sized, roles, depth, tokens, draws, input_norm, seed)
+    follow = Follow(sized(block, width), roles, depth, tokens, draws, input_norm, seed)
     each = dict(zip(roles, kinds(block)))
     fans = {r: float(one.fan or 1) * (tokens if one.axis == "tokens" else width) for r, one in each.items()}
     own, settled = chosen(follow, free)
@@ -85,7 +81,17 @@ def _held(block: Block, roles: tuple[str, ...], depth: int) -> dict[str, float]:
     return found
 
 
-def _sized(block: Block, width: int, heads: int) -> Block:
+def largest(block: Block, of: Callable[[Attention], int]) -> int:
+    """The largest number that an Attention of a block has; 0 where there is none."""
+
+    def most(one: Block, inside: tuple[int, ...]) -> int:
+        return max((of(one) if isinstance(one, Attention) else 0, *inside))
+
+    found: int = fold(block, most)
+    return found
+
+
+def sized(block: Block, width: int) -> Block:
     """The record whose heads have the dimensions that this width gives them."""
 
     def put(one: Block) -> Block:
