@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import sympy as sp
 from sympy.printing.str import StrPrinter
@@ -33,6 +33,17 @@ def wrapped(text: str, columns: int = COLUMNS) -> str:
         fill = kind(columns, initial_indent=indent, subsequent_indent=more, break_on_hyphens=False)
         out += fill.wrap(line.lstrip())
     return "\n".join(out)
+
+
+def columns(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines whose cells stand below each other, from the left.
+
+    >>> columns([["layer", "own"], ["1", "0.25"], ["10", "3"]])
+    ['layer  own', '1      0.25', '10     3']
+    """
+    held = [list(row) for row in rows]
+    wide = [max(map(len, column)) for column in zip(*held)]
+    return ["  ".join(cell.ljust(w) for cell, w in zip(row, wide)).rstrip() for row in held]
 
 
 def legible(e: sp.Expr) -> sp.Expr:
