@@ -143,6 +143,10 @@ class Trainee:
             ]
         return self._sites[key]
 
+    def forget(self) -> None:
+        """Where operations stand is asked anew: the weights come from somewhere else."""
+        self._sites.clear()
+
     def layer_outputs(self, x: np.ndarray, differentiate: bool = False) -> Iterator[np.ndarray]:
         """z^1 … z^L, (positions, neurons), of positions x; each is overwritten by the next pass."""
         self.arena.again()

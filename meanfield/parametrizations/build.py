@@ -1,0 +1,223 @@
+"""The stages of a network, from its record: a rule for each record of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from meanfield.base.errors import MeanFieldError
+from meanfield.functions.activations import activation
+from meanfield.networks.attention import Attention
+from meanfield.networks.pooling import POOLS
+from meanfield.networks.records import (
+    AffineNorm,
+    BatchNorm,
+    Block,
+    Dense,
+    Gate,
+    LayerNorm,
+    Nonlinearity,
+    Param,
+    Pool,
+    Projection,
+    Residual,
+    RMSNorm,
+    Scale,
+    Sequential,
+)
+from meanfield.numeric.quadrature.slopes import slopes_of
+from meanfield.parametrizations.case import Case
+from meanfield.parametrizations.own_changes import Matrix
+from meanfield.parametrizations.populations import Population
+from meanfield.parametrizations.stages import (
+    STAGES,
+    Affine,
+    Chain,
+    Function,
+    Gains,
+    Normalized,
+    NormalizedBatch,
+    Pooled,
+    Product,
+    Skip,
+    Stage,
+    Times,
+    stage,
+)
+
+
+@dataclass
+class Builder:
+    """Where a record stands: the case, the layer that is made, and how many neurons come in; `affine`: the Dense so
+    far."""
+
+    case: Case
+    among: Population
+    layer: int
+    neurons: float
+    kinds: Iterator[str]
+    affine: list[Affine] = field(default_factory=list)
+
+    def make(self, record: Block) -> Stage:
+        """The stage of a record here. Raises: MeanFieldError for one without a rule."""
+        rule = next((STAGES[t] for t in type(record).__mro__ if t in STAGES), None)
+        if rule is None:
+            raise MeanFieldError(
+                f"A coordinate check was asked of a network with {type(record).__name__}, of which no rule is known; "
+                "add one with meanfield.parametrizations.stage, or take networks alone."
+            )
+        return rule(record, self)
+
+    def number(self, of: Any, what: str) -> float:
+        """A number of a record, in the block at hand."""
+        if isinstance(of, Param):
+            raise MeanFieldError(f"A coordinate check needs a number for {what} {of.name}; give {of.name}=...")
+        return self.case.deviation(of, 0.0, self.layer - 1)
+
+    def bias_like(self, kind: str = "hidden") -> Matrix:
+        """A bias, gain or shift as the optimizer moves it."""
+        found = self.case.bias_factors(kind)
+        return Matrix(found["multiplier"], found["rate"], self.case.adam_eps(), 1.0, 1.0)
+
+
+def stages_of(case: Case, among: Population) -> tuple[Chain, list[Affine]]:
+    """The whole network, and its Dense in the order in which signals meet them."""
+    made: list[Stage] = []
+    builder = Builder(case, among, 1, float(case.inputs.shape[1]), iter(()))
+    for layer in range(1, case.depth + 1):
+        builder.layer, builder.kinds = layer, iter(case.kinds(layer))
+        block = case.network.first if layer == 1 else case.head if layer == case.depth else case.network.block
+        made.append(builder.make(block))
+    return Chain(made), builder.affine
+
+
+@stage(Sequential)
+def _sequential(record: Sequential, at: Builder) -> Stage:
+    return Chain([at.make(one) for one in record.blocks])
+
+
+@stage(Residual)
+def _residual(record: Residual, at: Builder) -> Stage:
+    before = at.neurons
+    shortcut = Stage() if record.shortcut is None else at.make(record.shortcut)
+    behind, at.neurons = at.neurons, before
+    branch: Stage = at.make(record.branch)
+    if behind != at.neurons:
+        raise MeanFieldError(f"A skip adds {behind:g} neurons to {at.neurons:g}; give both ways as many.")
+    if at.layer < at.case.depth and at.case.branch() != 1:
+        branch = Chain([branch, Times(at.case.branch())])
+    return Skip(shortcut, branch, at.number(record.mu, "the strength of a skip"))
+
+
+@stage(Nonlinearity)
+def _nonlinearity(record: Nonlinearity, at: Builder) -> Stage:
+    return _function(record.activation)
+
+
+def _function(given: Any) -> Stage:
+    phi = activation(given)
+    if not phi.is_continuous:
+        raise MeanFieldError(
+            f"A training step was asked of a network with {phi}, which jumps, so that it has no gradient; take a "
+            "continuous activation."
+        )
+    return Function(slopes_of(phi, 1))
+
+
+@stage(Dense)
+def _dense(record: Dense, at: Builder) -> Stage:
+    if record.axis == "tokens":
+        raise _refused("a Dense over tokens", "its matrix is no infinitely wide one")
+    if record.weights in ("orthogonal", "mixed"):
+        raise _refused(f"{record.weights} weights", "the step is known for independent entries alone")
+    case, kind = at.case, next(at.kinds)
+    last = kind == "readout"
+    out = 1.0 if last else case.width * at.number(record.expand, "the factor expand")
+    of, of_bias, block = case.factors(kind), case.bias_factors(kind), at.layer - 1
+    scheme, eps = case.parametrization, case.adam_eps()
+    made = Affine(
+        at.among,
+        (scheme.stepping(kind), scheme.stepping("bias")),
+        Matrix(of["multiplier"], of["rate"], eps, at.neurons, out),
+        Matrix(of_bias["multiplier"], of_bias["rate"], eps, 1.0, out) if case.biases else None,
+        case.deviation(record.sigma_w, case.sigma_w, block) * of["deviation"],
+        case.deviation(record.sigma_b, case.sigma_b, block) * of_bias["deviation"],
+        kind == "input",
+        last,
+    )
+    at.neurons = out
+    at.affine.append(made)
+    return made
+
+
+@stage(Gate)
+def _gate(record: Gate, at: Builder) -> Stage:
+    before = at.neurons
+    value = at.make(record.value)
+    at.neurons = before
+    return Product(value, Chain([at.make(record.gate), _function(record.activation)]))
+
+
+def _norm(centred: bool, record: Any, at: Builder) -> Stage:
+    if not record.affine:
+        return Normalized(centred)
+    return Chain([Normalized(centred), _gains(at, shifted=centred)])
+
+
+def _gains(at: Builder, shifted: bool) -> Gains:
+    kind = "hidden" if at.layer < at.case.depth else "readout"
+    return Gains(at.case.parametrization.stepping("bias"), at.bias_like(kind), shifted)
+
+
+@stage(LayerNorm)
+def _layer_norm(record: LayerNorm, at: Builder) -> Stage:
+    return _norm(True, record, at)
+
+
+@stage(RMSNorm)
+def _rms_norm(record: RMSNorm, at: Builder) -> Stage:
+    return _norm(False, record, at)
+
+
+@stage(BatchNorm)
+def _batch_norm(record: BatchNorm, at: Builder) -> Stage:
+    if len(at.case.inputs) < 3:
+        raise MeanFieldError(
+            f"A BatchNorm takes means over the batch, at least 3 inputs, but {len(at.case.inputs)} were given; give "
+            "more inputs."
+        )
+    made = NormalizedBatch()
+    return Chain([made, _gains(at, shifted=True)]) if record.affine else made
+
+
+@stage(AffineNorm)
+def _affine_norm(record: AffineNorm, at: Builder) -> Stage:
+    return _gains(at, shifted=True)
+
+
+@stage(Scale)
+def _scale(record: Scale, at: Builder) -> Stage:
+    return Times(at.number(record.factor, "the factor"))
+
+
+@stage(Pool)
+def _pool(record: Pool, at: Builder) -> Stage:
+    if record.kind not in POOLS:
+        raise _refused(f"a Pool of {record.kind}", f"the rule is known of {' and '.join(POOLS)}")
+    at.neurons = float(int(at.neurons) // record.size)
+    return Pooled(record.size, record.kind)
+
+
+@stage(Attention)
+def _attention(record: Attention, at: Builder) -> Stage:
+    raise _refused("Attention", "the change of its scores in a step is not known at infinite width")
+
+
+@stage(Projection)
+def _projection(record: Projection, at: Builder) -> Stage:
+    raise _refused("a Projection", "its law between layers of one width is that of the identity; leave it out")
+
+
+def _refused(what: str, why: str) -> MeanFieldError:
+    return MeanFieldError(f"A coordinate check was asked of a network with {what}: {why}.")

@@ -1,0 +1,297 @@
+"""`coordinate_check`: by how much every layer moves in a training step at several widths, as theory has it and as
+networks do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from meanfield.base.arguments import choice, finite, flag, positive, shown, spoken, whole
+from meanfield.base.errors import MeanFieldError
+from meanfield.base.progress import Progress, watched
+from meanfield.comparison.check import network_and_pairs
+from meanfield.empirical.functions.registry import ScalarPair
+from meanfield.empirical.network.checks import given_inputs
+from meanfield.networks.folds import fold, symbols_in
+from meanfield.networks.records import Block, Gate, Network
+from meanfield.parametrizations.case import Case
+from meanfield.parametrizations.coordinate_result import CoordinateCheck
+from meanfield.parametrizations.coordinate_rows import CoordinateRow, with_allowances
+from meanfield.parametrizations.first_step import Squares, first_step
+from meanfield.parametrizations.networks import measured
+from meanfield.parametrizations.scaling import Parametrization
+from meanfield.parametrizations.schemes import parametrization as named
+from meanfield.symbolic.blocks.naming import describe
+from meanfield.theory.derivation import asked_of
+from meanfield.theory.verbs.values import deviations, double, with_values
+
+WIDTHS = (64, 128, 256, 512, 1024)
+INPUT_DIMENSION = 64  # of inputs that are drawn
+CHANGE = 0.1  # of the largest change that a rate is chosen for, over the size it is the change of
+FEW, MANY = 4096, 16384  # neurons of a population where a network has many Dense, or few
+LATER = ("sgd", "momentum", "adam")  # optimizers of more than one step
+Pairs = Mapping[Hashable, ScalarPair]
+
+
+@spoken
+def coordinate_check(
+    network: Any,
+    parametrization: Any = "mup",
+    *,
+    optimizer: str | None = None,
+    widths: Sequence[int] = WIDTHS,
+    depth: int = 4,
+    depths: Sequence[int] | None = None,
+    rate: Any = None,
+    eps: Any = 0,
+    sigma_w: Any = None,
+    sigma_b: Any = None,
+    inputs: Any = 1,
+    slopes: Any = 1,
+    biases: bool = False,
+    networks: int = 0,
+    steps: int = 1,
+    seed: int = 0,
+    neurons: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    **parameters: Any,
+) -> CoordinateCheck:
+    """How much the outputs of every Dense change in a training step, at several widths: the line, and networks.
+
+    network: a record, a `Theory`, or what `derive` takes first, with its keywords (residual=True, norm="pre"); other
+    keywords give numbers to its symbols. parametrization: a `Parametrization`, or its name with optimizer= ("adam",
+    "sgd", "muon"). depth: the layer of the output, depths: several; the input layer is 1, then come depth - 2 blocks,
+    and the readout as in `train`. rate: the learning rate at the base, chosen so that the smallest width moves by a tenth
+    unless given. eps: Adam's ε at the base. sigma_w, sigma_b: those of the record at the base (1 and 0 unless given).
+    inputs: an array (inputs, N_0), or a number of inputs of 64 normal entries with |x|² = N_0. slopes: ∂L/∂f, one number
+    or one for each input: the loss is the mean over inputs of slope · f, as any loss is in its first step; what one step
+    does with several outputs is that of one whose slope is the norm of theirs. biases: whether
+    they are trained. Gains and shifts of norms are trained where the record says so (affine).
+
+    networks: how many of each width are trained beside the theory, 0 for theory alone. steps: more than one are
+    measured, not predicted, with the optimizers of `train` ("sgd", "momentum", "adam"). neurons: of the populations that
+    averages of the theory are taken over, 8 times; its errors are their spread. seed: of inputs, networks and
+    populations. Returns: a `CoordinateCheck`. Raises: MeanFieldError for records without a rule (Attention, orthogonal
+    weights), an activation that jumps, and sizes out of range. Accuracy: .2 to 1 % in the limit n → ∞, stated as
+    theory_error; terms of order 1/n and depth/n are measured, not predicted. Source: derived here,
+    docs/parametrizations.md; the picture: [2203.03466] App. D.
+
+    >>> found = coordinate_check("tanh", "ntk", optimizer="sgd", widths=(64, 256), depth=4, rate=0.1)
+    >>> [round(row.theory, 3) for row in found.column("own", layer=1)]
+    [0.015, 0.007]
+    """
+    scheme = _scheme(parametrization, optimizer)
+    base, pairs, about = _base(network, scheme, sigma_w, sigma_b, parameters)
+    X = _inputs(inputs, seed)
+    every = [whole(d, "depth", 2, 1 << 12) for d in ([depth] if depths is None else _several(depths, "depths"))]
+    sizes = sorted({whole(n, "width", 2, 1 << 20) for n in _several(widths, "widths")})
+    steps, networks = whole(steps, "steps", 1, 10**6), whole(networks, "networks", 0, 10**6)
+    if neurons is not None:
+        neurons = whole(neurons, "neurons", 16, 1 << 20) // 2 * 2
+    if steps > 1 and not networks:
+        raise MeanFieldError(
+            f"{steps} steps were asked for without networks, but later steps are measured alone; give networks=."
+        )
+    later = optimizer or scheme.optimizer
+    if steps > 1:
+        choice(later, "optimizer of several steps", LATER)
+    base = replace(
+        base, inputs=X, slopes=_slopes(slopes, len(X)), eps=_not_negative(eps), biases=flag(biases, "biases"),
+        width=sizes[0], depth=every[0],
+    )  # fmt: skip
+    seed = whole(seed, "seed", 0, 2**63)
+    eta = positive(rate, "rate") if rate is not None else _chosen(base, neurons)
+    rows: list[CoordinateRow] = []
+    with watched(progress, "networks") as tell:
+        total, done = len(every) * len(sizes) * networks, 0
+        for d in sorted(set(every)):
+            for n in sizes:
+                case = replace(base, width=n, depth=d, rate=eta)
+                line = _theory(case, neurons, seed)
+                seen = None
+                if networks:
+                    before = done
+                    count = None if tell is None else _counted(tell, before, total)
+                    seen = measured(case, pairs, networks, seed, steps, later if steps > 1 else None, threads, count)
+                    done += networks
+                rows += _rows(case, line, seen)
+    made = CoordinateCheck(
+        scheme, about, eta, base.eps, steps, networks, seed, tuple(with_allowances(rows, _dense_counts(base, every))),
+        _spread=_spreads(rows, networks),
+    )  # fmt: skip
+    return made
+
+
+def _scheme(given: Any, optimizer: str | None) -> Parametrization:
+    if isinstance(given, str):
+        return named(given, optimizer="sgd" if optimizer == "momentum" else optimizer or "adam")
+    if not isinstance(given, Parametrization):
+        raise MeanFieldError(
+            f"parametrization was to be a Parametrization or the name of one, but {shown(given)} was given."
+        )
+    if optimizer not in (None, given.optimizer) and (optimizer, given.optimizer) != ("momentum", "sgd"):
+        raise MeanFieldError(
+            f"optimizer={shown(optimizer)} was given with a parametrization for {given.optimizer}; leave it out, or take "
+            f"parametrization({given.name!r}, optimizer={optimizer!r})."
+        )
+    return given
+
+
+def _base(
+    network: Any, scheme: Parametrization, sigma_w: Any, sigma_b: Any, parameters: dict[str, Any]
+) -> tuple[Case, Pairs, str]:
+    """The case with its record, without sizes; functions that networks lack; the network in words."""
+    theory, values = asked_of(network, parameters)
+    numbers = {name: double(name, value) for name, value in values.items()}
+    record, pairs = network_and_pairs(theory, numbers)
+    held = Network(with_values(record.block, values), with_values(record.first, values))  # type: ignore[arg-type]
+    default = {"sigma_w": 1 if sigma_w is None else sigma_w, "sigma_b": 0 if sigma_b is None else sigma_b}
+    own = {"sigma_w": sigma_w, "sigma_b": sigma_b}
+    needed = {name: default[name] if name in symbols_in(held) else own[name] for name in own}
+    found = deviations(held, needed)
+    w, b = (_deviation(double(name, found[name]), name) for name in ("sigma_w", "sigma_b"))
+    case = Case(held, scheme, w, b, 1, 2, np.ones((1, 1)), 1.0, 0.0, np.ones(1))
+    return case, pairs, describe(held.block)
+
+
+def _deviation(value: Any, name: str) -> float:
+    found = finite(value, name)
+    if found < 0:
+        raise MeanFieldError(f"{name} must be one number ≥ 0, but {found:g} was given.")
+    return found
+
+
+def _several(given: Any, what: str) -> list[Any]:
+    if isinstance(given, int | str):
+        return [given]
+    try:
+        found = list(given)
+    except TypeError:
+        found = []
+    if not found:
+        raise MeanFieldError(f"{what} must be one or several whole numbers, but {shown(given)} was given.")
+    return found
+
+
+def _inputs(given: Any, seed: int) -> np.ndarray:
+    if np.ndim(given) == 0:
+        count = whole(given, "inputs", 1, 10**4)
+        X = np.random.default_rng([seed, 0x1A]).standard_normal((count, INPUT_DIMENSION))
+        return X * (math.sqrt(INPUT_DIMENSION) / np.linalg.norm(X, axis=1, keepdims=True))
+    X, tokens, _ = given_inputs(given, 1, None)
+    if tokens != 1:
+        raise MeanFieldError("A coordinate check has inputs of one token each, (inputs, N_0), but tokens were given.")
+    if not np.linalg.norm(X, axis=1).all():
+        raise MeanFieldError("An input of a coordinate check is 0, which moves no weight; give others.")
+    return X
+
+
+def _slopes(given: Any, count: int) -> np.ndarray:
+    try:
+        found = np.broadcast_to(np.asarray(given, dtype=float), (count,)).copy()
+    except (TypeError, ValueError):
+        found = np.zeros(0)
+    if len(found) != count or not np.isfinite(found).all() or not found.any():
+        raise MeanFieldError(
+            f"slopes must be ∂L/∂f, a number or one for each of the {count} inputs, not all 0, but {shown(given)} was "
+            "given."
+        )
+    return found
+
+
+def _not_negative(eps: Any) -> float:
+    found = finite(eps, "eps")
+    if found < 0:
+        raise MeanFieldError(f"eps must be ≥ 0, but {found:g} was given: it is added to the size of a gradient.")
+    return found
+
+
+def _theory(case: Case, neurons: int | None, seed: int) -> Squares:
+    few = len(case.rows()) > 12 or len(case.inputs) > 1
+    return first_step(case, neurons or (FEW if few else MANY), seed=seed)
+
+
+def _chosen(case: Case, neurons: int | None) -> float:
+    """The rate at which the largest change of a Dense before the readout is a tenth of what it is the change of."""
+    rate = 1.0
+    for _ in range(40):
+        found = first_step(replace(case, rate=rate), neurons or FEW, replicates=2)
+        z, change = found.z.mean(axis=0)[:-1], found.total.mean(axis=0)[:-1]
+        most = float(np.sqrt(np.max(change / np.maximum(z, 1e-300))))
+        if not math.isfinite(most):
+            rate *= 1e-3
+            continue
+        if most == 0:
+            raise MeanFieldError("Nothing moves in this step, so that no rate can be chosen; give rate=.")
+        if abs(most / CHANGE - 1) < 0.1:
+            break
+        rate *= CHANGE / most if most < 3 * CHANGE else 0.5 * CHANGE / most + 0.01
+    return float(f"{rate:.2g}")
+
+
+def _counted(tell: Callable[[int, int], None], before: int, total: int) -> Callable[[int, int], None]:
+    return lambda done, _: tell(before + done, total)
+
+
+def _rows(case: Case, line: Squares, seen: Squares | None) -> list[CoordinateRow]:
+    """A row for each column of each Dense."""
+    out = []
+    for k, (layer, matrix, kind) in enumerate(case.rows()):
+        last = kind == "readout"
+        columns = {"f" if last else "z": "z", "Df_readout" if last else "own": "own", "Df" if last else "total": "total"}
+        for column, name in columns.items():
+            out.append(_row(case, layer, matrix, column, _at(line, name, k), _at(seen, name, k)))
+        if last:
+            out.append(_row(case, layer, matrix, "Df_features", line.features, seen and seen.features))
+    return out
+
+
+def _at(squares: Squares | None, name: str, k: int) -> np.ndarray | None:
+    return None if squares is None else getattr(squares, name)[:, k]
+
+
+def _row(case: Case, layer: int, matrix: str, column: str, line: Any, seen: Any) -> CoordinateRow:
+    theory, theory_error = _rms(line)
+    measured_at, error = (None, None) if seen is None else _rms(seen)
+    return CoordinateRow(case.depth, case.width, layer, matrix, column, theory, theory_error, measured_at, error)
+
+
+def _rms(squares: np.ndarray) -> tuple[float, float]:
+    """The root of a mean of squares, and its standard error."""
+    mean = float(np.mean(squares))
+    root = math.sqrt(mean) if mean > 0 else 0.0
+    spread = float(np.std(squares, ddof=1)) / math.sqrt(len(squares)) if len(squares) > 1 else 0.0
+    return root, spread / (2 * root) if root > 0 else 0.0
+
+
+def _dense_counts(case: Case, depths: Sequence[int]) -> dict[int, int]:
+    """How many Dense add to what finite width changes. A product of two signals doubles what is there, unless a norm
+    stands before it."""
+    out = {}
+    for d in depths:
+        one = replace(case, depth=d)
+        doubled = 1 if _norms(case.network.block) else 2 ** min(_gates(case.network.block) * (d - 1), 8)
+        out[d] = len(one.rows()) * doubled
+    return out
+
+
+def _norms(block: Block) -> bool:
+    return fold(block, lambda one, inside: bool(one.normalizes) or any(inside))
+
+
+def _gates(block: Block) -> int:
+    return fold(block, lambda one, inside: int(isinstance(one, Gate)) + sum(inside))
+
+
+def _spreads(rows: Sequence[CoordinateRow], networks: int) -> dict[tuple, float]:
+    """The relative deviation of one network, by column: what a reader's own numbers are taken to have."""
+    return {
+        (*row.key, row.width): row.error / row.measured * math.sqrt(networks)
+        for row in rows
+        if row.measured and row.error
+    }

@@ -1,0 +1,188 @@
+"""`CoordinateCheck`: the picture that coordinate checks draw, with the line that it must follow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from meanfield.base.arguments import shown
+from meanfield.base.errors import MeanFieldError, one_line
+from meanfield.base.export import Result
+from meanfield.base.printed import columns, wrapped
+from meanfield.base.tex.prose import booktabs, prose
+from meanfield.parametrizations.coordinate_rows import COLUMNS, CoordinateRow, Finding, where, written_power
+from meanfield.parametrizations.coordinate_verdicts import not_flat, off_the_line
+from meanfield.parametrizations.scaling import Parametrization
+
+SHOWN = 5  # layers at either end of a deep network that are printed
+MOST = 12  # findings that are printed
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CoordinateCheck(Result):
+    """What a training step changes at several widths, by theory and in networks; see `coordinate_check`.
+
+    Its items are `CoordinateRow`s. passed: whether networks follow the line everywhere. findings: columns that are
+    beside the line; slopes: changes whose line is no constant of the width (or of the depth, where several were asked
+    for), which is what the parametrization itself does. rate: the learning rate; steps: after how many steps, of which
+    more than one are measured only.
+
+    >>> from meanfield.parametrizations import parametrization
+    >>> found = coordinate_check("tanh", parametrization("mup"), widths=(64, 128), depth=4, rate=0.01)
+    >>> found.passed, [str(one) for one in found.slopes]
+    (True, ['readout: change of f by the readout falls as n^(-1/2)'])
+    """
+
+    parametrization: Parametrization
+    about: str
+    rate: float
+    eps: float
+    steps: int
+    networks: int
+    seed: int
+    rows: tuple[CoordinateRow, ...]
+    message: str = ""
+    _spread: dict[tuple, float] = field(default_factory=dict, repr=False)
+
+    def __iter__(self) -> Iterator[CoordinateRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(off_the_line(self.rows))
+
+    @property
+    def slopes(self) -> tuple[Finding, ...]:
+        return tuple(not_flat(self.rows))
+
+    @property
+    def passed(self) -> bool:
+        return not any(row.is_off for row in self.rows)
+
+    @property
+    def verdict(self) -> str:
+        """In words: what is beside the line first where it is first met, own changes before what is inherited."""
+        if all(row.measured is None for row in self.rows):
+            return "theory alone: nothing was measured"
+        found = self.findings
+        if not found:
+            return "networks follow the line"
+        first = sorted(found, key=lambda one: (one.column not in ("own", "Df_readout"), one.layer))
+        return f"{len(found)} columns are beside the line; first: {first[0].text}"
+
+    def column(self, name: str, layer: int | None = None, matrix: str | None = None) -> list[CoordinateRow]:
+        """The rows of one column ("own", "total", …), of one layer or matrix where it is given."""
+        if name not in COLUMNS:
+            raise MeanFieldError(f"A coordinate check has the columns {', '.join(COLUMNS)}, but {shown(name)} was asked.")
+        return [
+            row
+            for row in self.rows
+            if row.column == name and layer in (None, row.layer) and matrix in (None, row.matrix)
+        ]
+
+    def compare(self, frame: Any) -> CoordinateCheck:
+        """The same line beside numbers that were measured elsewhere: the log of a run.
+
+        frame: a pandas DataFrame, rows as mappings, or the path of a .csv file, with a row for each number: width,
+        layer, column and value; depth where several were asked for, matrix ("up", "down") where a layer has several,
+        error where it is known. Numbers are root mean squares over neurons and inputs. A column without errors is
+        taken to be of one network, whose spread the networks of this check have shown (10 % without them).
+
+        >>> from meanfield.parametrizations import parametrization
+        >>> line = coordinate_check("tanh", parametrization("mup"), widths=(64, 256, 1024), depth=4, rate=0.01)
+        >>> own = [{"width": row.width, "layer": 2, "column": "own", "value": 2 * row.theory}
+        ...        for row in line.column("own", layer=2)]
+        >>> print(line.compare(own).verdict)
+        1 columns are beside the line; first: layer 2: own change is 2 times the line at every width
+        """
+        from meanfield.parametrizations.measured_frames import compared
+
+        return compared(self, frame)
+
+    def with_rows(self, rows: tuple[CoordinateRow, ...], message: str) -> CoordinateCheck:
+        return replace(self, rows=rows, message=message)
+
+    def data(self) -> dict[str, Any]:
+        about = {"about": self.about, "rate": self.rate, "eps": self.eps, "steps": self.steps, "seed": self.seed}
+        said = {"networks": self.networks, "passed": self.passed, "verdict": self.verdict, "message": self.message}
+        lists = {n: [one.data() for one in getattr(self, n)] for n in ("findings", "slopes")}
+        rows = [{**row.data(), "ratio": row.ratio, "is_off": row.is_off} for row in self.rows]
+        return {"parametrization": self.parametrization.data(), **about, **said, **lists, "rows": rows}
+
+    def _table(self) -> list[list[str]]:
+        """A row for each Dense: its own and its whole change by theory at the largest width, the power of n where they
+        are not constant, and networks over theory; of many Dense the first, the last and those that are off."""
+        several = len({row.depth for row in self.rows}) > 1
+        groups: dict[tuple, dict[str, list[CoordinateRow]]] = {}
+        for row in self.rows:
+            groups.setdefault((row.depth, row.layer, row.matrix), {}).setdefault(row.column, []).append(row)
+        flat = {(one.depth, one.layer, one.matrix, one.column): one for one in self.slopes if one.of == "n"}
+        out = [["", "own change", "", "ratio", "total", "", "ratio", ""]]
+        left_out = 0
+        for k, ((depth, layer, matrix), columns_) in enumerate(groups.items()):
+            names = ("Df_readout", "Df") if matrix == "readout" else ("own", "total")
+            cells, off = [where(layer, matrix, depth, several)], False
+            for name in names:
+                last = max(columns_[name], key=lambda row: row.width)
+                power = flat.get((depth, layer, matrix, name))
+                ratio = "" if last.ratio is None else f"{last.ratio:.3f}±{last.ratio_error or 0:.3f}"
+                cells += [f"{last.theory:.3g}", "" if power is None else f"~{written_power('n', power.power)}", ratio]
+                off = off or any(row.is_off for row in columns_[name])
+            at_an_end = layer <= SHOWN or layer > depth - SHOWN
+            if at_an_end and (not several or layer in (1, 2, depth - 1, depth)):
+                out.append([*cells, "off" if off else ""])
+            else:
+                left_out += 1
+        return out + ([[f"… {left_out} more", *[""] * 7]] if left_out else [])
+
+    def __str__(self) -> str:
+        after = "one step" if self.steps == 1 else f"{self.steps} steps (measured, not predicted)"
+        scheme, widths = self.parametrization, sorted({row.width for row in self.rows})
+        head = f"Coordinate check of {self.about}, {scheme.name}, {scheme.optimizer}, rate {self.rate:.4g}: {after}"
+        head += f"; widths {', '.join(map(str, widths))}, shown at {widths[-1]}"
+        lines = [wrapped(head), *("  " + row for row in columns(self._table())), wrapped(f"Verdict: {self.verdict}.")]
+        lines += [wrapped(f"  {one}") for one in _merged(self.findings)]
+        if self.slopes:
+            lines += ["Lines that are not flat:", *(wrapped(f"  {one}") for one in _merged(self.slopes))]
+        return "\n".join([*lines, *([wrapped(self.message)] if self.message else [])])
+
+    def __repr__(self) -> str:
+        return one_line("CoordinateCheck", f"{self.about}, {self.parametrization.name}: {self.verdict}")
+
+    def latex(self) -> str:
+        """The table of lines and ratios as LaTeX (booktabs)."""
+        head, *rows = self._table()
+        caption = prose(f"Coordinate check of {self.about}, {self.parametrization.name}: {self.verdict}.")
+        cells = [[prose(row[0]), *map(_cell, row[1:])] for row in rows]
+        return booktabs(caption, head, cells, texts=1)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Widths on one axis, sizes on the other: lines of theory, points of networks, a panel for own changes, one for
+        total changes, one for the output."""
+        from meanfield.parametrizations.coordinate_figures import plot_check
+
+        return plot_check(self, ax)
+
+
+def _cell(text: str) -> str:
+    if text.startswith("~"):
+        return "$\\sim " + text[1:].replace("^(", "^{").replace(")", "}") + "$"
+    return text.replace("±", r"$\,\pm\,$")
+
+
+def _merged(findings: Sequence[Finding]) -> list[str]:
+    """Their texts, those of one column that differ in the layer alone as one."""
+    groups: dict[tuple, list[Finding]] = {}
+    for one in findings:
+        how = round(one.power, 1) if one.power else round(math.log2(one.factor), 0) if one.factor > 0 else None
+        groups.setdefault((one.depth, one.matrix, one.column, one.of, how), []).append(one)
+    out = []
+    for held in groups.values():
+        more = f" (and so in {len(held) - 1} more layers)" if len(held) > 1 else ""
+        out.append(held[0].text + more)
+    return out[:MOST] + ([f"and {len(out) - MOST} more"] if len(out) > MOST else [])

@@ -1,0 +1,121 @@
+"""What the rows of a coordinate check say: which columns are beside the line, and which lines are not flat."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from meanfield.parametrizations.coordinate_rows import (
+    LEAST_SLOPE,
+    SAID,
+    SIGMAS,
+    CoordinateRow,
+    Finding,
+    slope,
+    where,
+    written_power,
+)
+
+CHANGES = ("own", "total", "Df", "Df_readout", "Df_features")
+
+
+def off_the_line(rows: Sequence[CoordinateRow]) -> list[Finding]:
+    """A finding for each column that networks have beside the theory, at any width."""
+    several = len({row.depth for row in rows}) > 1
+    found = []
+    for (depth, layer, matrix, column), group in _groups(rows, lambda row: row.key).items():
+        held = [row for row in group if row.measured is not None]
+        if not any(row.is_off for row in held):
+            continue
+        last = held[-1]
+        factor = last.ratio
+        assert factor is not None
+        power = _departs([row.width for row in held], held)
+        place = where(layer, matrix, depth, several)
+        if power:
+            how = f"{'falls' if power < 0 else 'grows'} as {written_power('n', power)} beside the line"
+        else:
+            how = f"is {factor:.3g} times the line" + (" at every width" if len(held) > 1 else f" at width {last.width}")
+        found.append(Finding(depth, layer, matrix, column, factor, power, "n", f"{place}: {SAID[column]} {how}"))
+    return found + (_over_depths(rows) if several else [])
+
+
+def _over_depths(rows: Sequence[CoordinateRow]) -> list[Finding]:
+    """Columns whose distance from the line is a power of the number of blocks, at the largest width."""
+    widest = max(row.width for row in rows)
+    held = [row for row in rows if row.width == widest and row.measured is not None and row.column in CHANGES]
+    found = []
+    for (matrix, column), group in _groups(held, _of_ends).items():
+        off = [row for row in group if row.is_off]
+        power = _departs([max(row.depth - 2, 1) for row in group], group) if off and len(group) > 1 else 0.0
+        if power:
+            last = group[-1]
+            text = (
+                f"{where(last.layer, matrix, None, False)} of the last block: {SAID[column]} "
+                f"{'falls' if power < 0 else 'grows'} as {written_power('L', power)} beside the line"
+            )
+            found.append(Finding(None, last.layer, matrix, column, last.ratio or 0.0, power, "L", text))
+    return found
+
+
+def _of_ends(row: CoordinateRow) -> tuple[str, str] | None:
+    """Networks of several depths are compared in their input layer, last block and readout."""
+    if row.matrix in ("input", "readout") or row.layer == row.depth - 1:
+        return row.matrix, row.column
+    return None
+
+
+def _departs(sizes: Sequence[int], rows: Sequence[CoordinateRow]) -> float:
+    """The exponent by which the ratio depends on a size; 0 where it does not, beyond its errors."""
+    ratios = [row.ratio or 0.0 for row in rows]
+    if len(set(sizes)) < 2 or not min(ratios) > 0:
+        return 0.0
+    errors = [max(row.ratio_error or 0.0, 1e-3, row.allowance / SIGMAS * ratio) / ratio for row, ratio in zip(rows, ratios)]
+    found, error = slope(sizes, ratios, errors)
+    return found if abs(found) > max(SIGMAS * error, 2 * float(LEAST_SLOPE)) else 0.0
+
+
+def not_flat(rows: Sequence[CoordinateRow]) -> list[Finding]:
+    """A finding for each change whose line is a power of the width, or of the number of blocks."""
+    several = len({row.depth for row in rows}) > 1
+    found = []
+    changes = [row for row in rows if row.column in CHANGES]
+    for (depth, layer, matrix, column), group in _groups(changes, lambda row: row.key).items():
+        text = _power_of("n", [row.width for row in group], group)
+        if text:
+            place = where(layer, matrix, depth, several)
+            found.append(Finding(depth, layer, matrix, column, 1.0, text[0], "n", f"{place}: {SAID[column]} {text[1]}"))
+    if several:
+        widest = max(row.width for row in rows)
+        for (matrix, column), group in _groups([row for row in changes if row.width == widest], _of_ends).items():
+            text = _power_of("L", [max(row.depth - 2, 1) for row in group], group)
+            if text and not _inner_of_few(group):
+                place = where(group[-1].layer, matrix, None, False)
+                said = f"{place} of the last block: {SAID[column]} {text[1]}"
+                found.append(Finding(None, group[-1].layer, matrix, column, 1.0, text[0], "L", said))
+    return found
+
+
+def _inner_of_few(group: Sequence[CoordinateRow]) -> bool:
+    return len({row.depth for row in group}) < 2
+
+
+def _power_of(name: str, sizes: Sequence[int], group: Sequence[CoordinateRow]) -> tuple[float, str] | None:
+    values = [row.theory for row in group]
+    if len(set(sizes)) < 2 or not min(values) > 0:
+        return None
+    errors = [max(row.theory_error / row.theory, 1e-4) for row in group]
+    power, error = slope(sizes, values, errors)
+    if abs(power) <= max(SIGMAS * error, float(LEAST_SLOPE)):
+        return None
+    return power, f"{'falls' if power < 0 else 'grows'} as {written_power(name, power)}"
+
+
+def _groups(rows: Sequence[CoordinateRow], key: Any) -> dict[Any, list[CoordinateRow]]:
+    """The rows by a key, in order of size; rows without one are left out."""
+    found: dict[Any, list[CoordinateRow]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (row.depth, row.width)):
+        if (name := key(row)) is not None:
+            found[name].append(row)
+    return dict(found)

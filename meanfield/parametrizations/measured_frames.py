@@ -1,0 +1,127 @@
+"""A reader's own numbers beside the line: the log of a run, as a frame or a file."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from meanfield.base.arguments import finite, shown, whole
+from meanfield.base.errors import MeanFieldError
+from meanfield.base.words import unknown
+from meanfield.parametrizations.coordinate_rows import COLUMNS, CoordinateRow, with_allowances
+
+if TYPE_CHECKING:
+    from meanfield.parametrizations.coordinate_result import CoordinateCheck
+
+NEEDED = ("width", "layer", "column", "value")
+ALSO = ("depth", "matrix", "error")
+SPREAD = 0.1  # relative, of one network of which nothing is known
+MOST = 10**6  # rows of a file
+
+
+def compared(check: CoordinateCheck, frame: Any) -> CoordinateCheck:
+    """`CoordinateCheck.compare`."""
+    given = [_number(row, k) for k, row in enumerate(_records(frame), 1)]
+    if not given:
+        raise MeanFieldError("The frame holds no rows; it needs " + _wanted() + ".")
+    known = {(*row.key, row.width): row for row in check.rows}
+    depths = {row.depth for row in check.rows}
+    found: dict[tuple, list[tuple[float, float | None]]] = defaultdict(list)
+    for k, row in enumerate(given, 1):
+        found[_place(row, k, check, depths)].append((row["value"], row["error"]))
+    rows = []
+    for key, row in known.items():
+        if key in found:
+            measured, error = _joined(found[key], check._spread.get(key, SPREAD))
+            rows.append(replace(row, measured=measured, error=error))
+        else:
+            rows.append(replace(row, measured=None, error=None))
+    dense = {d: len({(r.layer, r.matrix) for r in check.rows if r.depth == d}) for d in depths}
+    return check.with_rows(tuple(with_allowances(rows, dense)), f"Measured elsewhere: {len(given)} numbers.")
+
+
+def _records(frame: Any) -> list[Mapping[str, Any]]:
+    if isinstance(frame, str | Path):
+        try:
+            with open(frame, newline="", encoding="utf-8") as file:
+                return [dict(row) for _, row in zip(range(MOST), csv.DictReader(file))]
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise MeanFieldError(f"The file {str(frame)!r} could not be read as .csv: {error}.") from None
+    if hasattr(frame, "to_dict") and hasattr(frame, "columns"):
+        return frame.reset_index().to_dict("records")
+    if isinstance(frame, list | tuple) and all(isinstance(row, Mapping) for row in frame):
+        return list(frame)
+    raise MeanFieldError(
+        f"compare takes a data frame, rows as mappings, or the path of a .csv file with {_wanted()}, but "
+        f"{shown(frame)} was given."
+    )
+
+
+def _wanted() -> str:
+    return f"the columns {', '.join(NEEDED)} (and {', '.join(ALSO)} where they say more)"
+
+
+def _number(row: Mapping[str, Any], k: int) -> dict[str, Any]:
+    """One row, read; of a frame of this library `measured` is taken as value."""
+    held = {str(name).strip().lower(): value for name, value in row.items() if name is not None}
+    if "value" not in held and "measured" in held:
+        held["value"] = held["measured"]
+    missing = [name for name in NEEDED if _empty(held.get(name))]
+    if missing:
+        raise MeanFieldError(f"Row {k} has no {' and no '.join(missing)}; a frame to compare needs {_wanted()}.")
+    value = finite(held["value"], f"The value of row {k}")
+    error = None if _empty(held.get("error")) else finite(held["error"], f"The error of row {k}")
+    if value < 0 or (error is not None and error < 0):
+        raise MeanFieldError(f"Row {k} holds a number < 0, but sizes are root mean squares.")
+    out = {name: whole(held[name], f"The {name} of row {k}", 1, 1 << 30) for name in ("width", "layer")}
+    depth = None if _empty(held.get("depth")) else whole(held["depth"], f"The depth of row {k}", 1, 1 << 20)
+    matrix = None if _empty(held.get("matrix")) else str(held["matrix"]).strip()
+    return out | {"column": str(held["column"]).strip(), "depth": depth, "matrix": matrix, "value": value, "error": error}
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def _place(row: dict[str, Any], k: int, check: CoordinateCheck, depths: set[int]) -> tuple:
+    """Which number of the check a row is one of."""
+    if row["depth"] is None and len(depths) > 1:
+        raise MeanFieldError(f"Row {k} has no depth, but the check has several ({', '.join(map(str, sorted(depths)))}).")
+    depth = row["depth"] or min(depths)
+    column = row["column"]
+    if column not in COLUMNS:
+        raise unknown(f"column in row {k}", column, COLUMNS)
+    here = [one for one in check.rows if (one.depth, one.width, one.layer) == (depth, row["width"], row["layer"])]
+    if not here:
+        widths = sorted({one.width for one in check.rows})
+        raise MeanFieldError(
+            f"Row {k} is of width {row['width']}, layer {row['layer']} and depth {depth}, which the check has not: it has "
+            f"the widths {', '.join(map(str, widths))} and the layers 1 to {max(depths)}."
+        )
+    if any(one.matrix == "readout" for one in here):  # the output's own names for what other layers have
+        column = {"z": "f", "own": "Df_readout", "total": "Df"}.get(column, column)
+    matrices = {one.matrix for one in here if one.column == column}
+    if row["matrix"] is None and len(matrices) > 1:
+        raise MeanFieldError(f"Row {k} needs a matrix: layer {row['layer']} has {', '.join(sorted(matrices))}.")
+    matrix = row["matrix"] or next(iter(matrices), "")
+    if matrix not in matrices:
+        raise MeanFieldError(
+            f"Row {k} is of the column {column} of {matrix or 'a matrix'}, which layer {row['layer']} has not; it has "
+            + ", ".join(sorted({f"{one.column} of {one.matrix}" for one in here}))
+            + "."
+        )
+    return depth, row["layer"], matrix, column, row["width"]
+
+
+def _joined(given: list[tuple[float, float | None]], spread: float) -> tuple[float, float]:
+    """The root mean square of several runs and its error: theirs, their scatter, or that of one network."""
+    size = math.sqrt(sum(value**2 for value, _ in given) / len(given))
+    errors = [error for _, error in given if error is not None]
+    if len(errors) == len(given):
+        return size, math.sqrt(sum(error**2 for error in errors)) / len(given)
+    return size, max(spread, 1e-3) * size / math.sqrt(len(given))
