@@ -3,6 +3,7 @@ from . import data as data
 from . import empirical as empirical
 from . import kernels as kernels
 from . import networks as networks
+from . import parametrizations as parametrizations
 from . import prediction as prediction
 from . import presentation as presentation
 from . import recipes as recipes
@@ -39,6 +40,8 @@ from .networks.records import Residual as Residual
 from .networks.records import Scale as Scale
 from .networks.records import Schedule as Schedule
 from .networks.records import Sequential as Sequential
+from .parametrizations.coordinate_check import coordinate_check as coordinate_check
+from .parametrizations.published import parametrization as parametrization
 from .presentation.citation import cite as cite
 from .recipes.audit.audited import audit as audit
 from .recipes.named import recipe as recipe

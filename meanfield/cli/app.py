@@ -20,6 +20,7 @@ from meanfield.base.quantities import GRADIENTS, columns
 from meanfield.base.results import MeanFieldError, Status
 from meanfield.cli import output as out
 from meanfield.cli.bias_output import bias_text
+from meanfield.cli.coordinates import coordinate_check
 from meanfield.cli.critical import critical, phase_diagram
 from meanfield.cli.doctor import doctor
 from meanfield.cli.gains import gains
@@ -417,6 +418,7 @@ VERBS: dict[str, tuple[Callable, str]] = {
     "gains": (gains, "gains silu"),
     "recipe": (recipe, "recipe gpt2 --depth 6 --width 384 --tokens 8"),
     "audit": (audit, "audit config.json --compare llama-torchtitan"),
+    "coordinate-check": (coordinate_check, "coordinate-check tanh --widths 64,256 --networks 4"),
     "tune": (tune, "tune tanh --depth 20 --width 200"),
     "bias": (bias, "bias relu --sigma-w 'sqrt(2)' --sigma-b 0.1"),
     "critical": (critical, "critical gelu"),

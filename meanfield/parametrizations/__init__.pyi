@@ -1,10 +1,10 @@
-from .build import Builder as Builder
 from .coordinate_check import coordinate_check as coordinate_check
 from .coordinate_result import CoordinateCheck as CoordinateCheck
 from .coordinate_rows import CoordinateRow as CoordinateRow
 from .monomial import Monomial as Monomial
-from .scaling import Parametrization as Parametrization
+from .one_parametrization import Parametrization as Parametrization
+from .published import parametrization as parametrization
 from .scaling import Scaling as Scaling
-from .schemes import parametrization as parametrization
+from .stage_rules import Builder as Builder
 from .stages import Stage as Stage
 from .stages import stage as stage

@@ -18,13 +18,13 @@ from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.checks import given_inputs
 from meanfield.networks.folds import fold, symbols_in
 from meanfield.networks.records import Block, Gate, Network
-from meanfield.parametrizations.case import Case
 from meanfield.parametrizations.coordinate_result import CoordinateCheck
-from meanfield.parametrizations.coordinate_rows import CoordinateRow, with_allowances
+from meanfield.parametrizations.coordinate_rows import REPLICATES, CoordinateRow, with_allowances
 from meanfield.parametrizations.first_step import Squares, first_step
-from meanfield.parametrizations.networks import measured
-from meanfield.parametrizations.scaling import Parametrization
-from meanfield.parametrizations.schemes import parametrization as named
+from meanfield.parametrizations.one_parametrization import Parametrization
+from meanfield.parametrizations.published import parametrization as named
+from meanfield.parametrizations.step_case import Case
+from meanfield.parametrizations.stepped_networks import measured
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory.derivation import asked_of
 from meanfield.theory.verbs.values import deviations, double, with_values
@@ -32,7 +32,7 @@ from meanfield.theory.verbs.values import deviations, double, with_values
 WIDTHS = (64, 128, 256, 512, 1024)
 INPUT_DIMENSION = 64  # of inputs that are drawn
 CHANGE = 0.1  # of the largest change that a rate is chosen for, over the size it is the change of
-FEW, MANY = 4096, 16384  # neurons of a population where a network has many Dense, or few
+FEW, MANY = 2048, 8192  # neurons of a population where a network has many Dense, or few
 LATER = ("sgd", "momentum", "adam")  # optimizers of more than one step
 Pairs = Mapping[Hashable, ScalarPair]
 
@@ -75,7 +75,7 @@ def coordinate_check(
 
     networks: how many of each width are trained beside the theory, 0 for theory alone. steps: more than one are
     measured, not predicted, with the optimizers of `train` ("sgd", "momentum", "adam"). neurons: of the populations that
-    averages of the theory are taken over, 8 times; its errors are their spread. seed: of inputs, networks and
+    averages of the theory are taken over, 16 times; its errors are their spread. seed: of inputs, networks and
     populations. Returns: a `CoordinateCheck`. Raises: MeanFieldError for records without a rule (Attention, orthogonal
     weights), an activation that jumps, and sizes out of range. Accuracy: .2 to 1 % in the limit n → ∞, stated as
     theory_error; terms of order 1/n and depth/n are measured, not predicted. Source: derived here,
@@ -213,7 +213,7 @@ def _not_negative(eps: Any) -> float:
 
 def _theory(case: Case, neurons: int | None, seed: int) -> Squares:
     few = len(case.rows()) > 12 or len(case.inputs) > 1
-    return first_step(case, neurons or (FEW if few else MANY), seed=seed)
+    return first_step(case, neurons or (FEW if few else MANY), REPLICATES, seed)
 
 
 def _chosen(case: Case, neurons: int | None) -> float:
@@ -258,7 +258,8 @@ def _at(squares: Squares | None, name: str, k: int) -> np.ndarray | None:
 def _row(case: Case, layer: int, matrix: str, column: str, line: Any, seen: Any) -> CoordinateRow:
     theory, theory_error = _rms(line)
     measured_at, error = (None, None) if seen is None else _rms(seen)
-    return CoordinateRow(case.depth, case.width, layer, matrix, column, theory, theory_error, measured_at, error)
+    of = 0 if seen is None else len(seen)
+    return CoordinateRow(case.depth, case.width, layer, matrix, column, theory, theory_error, measured_at, error, of)
 
 
 def _rms(squares: np.ndarray) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from meanfield.base.printed import columns, wrapped
 from meanfield.base.tex.prose import booktabs, prose
 from meanfield.parametrizations.coordinate_rows import COLUMNS, CoordinateRow, Finding, where, written_power
 from meanfield.parametrizations.coordinate_verdicts import not_flat, off_the_line
-from meanfield.parametrizations.scaling import Parametrization
+from meanfield.parametrizations.one_parametrization import Parametrization
 
 SHOWN = 5  # layers at either end of a deep network that are printed
 MOST = 12  # findings that are printed
@@ -183,6 +183,6 @@ def _merged(findings: Sequence[Finding]) -> list[str]:
         groups.setdefault((one.depth, one.matrix, one.column, one.of, how), []).append(one)
     out = []
     for held in groups.values():
-        more = f" (and so in {len(held) - 1} more layers)" if len(held) > 1 else ""
-        out.append(held[0].text + more)
+        others = len(held) - 1
+        out.append(held[0].text + (f" (and {others} like it)" if others else ""))
     return out[:MOST] + ([f"and {len(out) - MOST} more"] if len(out) > MOST else [])

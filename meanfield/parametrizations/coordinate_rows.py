@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import ndtr, stdtrit
 
 from meanfield.base.export import Result
 
-SIGMAS = 4.0  # standard errors beyond which a number is off
+SIGMAS = 4.0  # deviations beyond which a number is off
+REPLICATES = 16  # of the populations that the theory averages over
 FINITE = 4.0  # times the number of Dense over the width: what finite width may change at most
 COLUMNS = ("z", "own", "total", "f", "Df", "Df_readout", "Df_features")
 SAID = {
     "z": "size at the start", "own": "own change", "total": "total change", "f": "f at the start", "Df": "change of f",
     "Df_readout": "change of f by the readout", "Df_features": "change of f by features",
 }  # fmt: skip
-LEAST_SLOPE = Fraction(1, 20)  # an exponent below it is none
+LEAST = {"n": 0.05, "L": 0.12}  # an exponent below it is none; few blocks are not yet a power of their number
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class CoordinateRow(Result):
     depth, width: of the network; layer, matrix: the Dense it belongs to, by its role in its block ("input" and "readout"
     outside); column: "z" (size at the start), "own" (change by its own parameters), "total" (whole change); of the
     readout "f", "Df", "Df_readout", "Df_features". theory ± theory_error; measured ± error, None where nothing was
-    measured; allowance: what finite width may change, relative to the theory.
+    measured; networks: how many the error is of; allowance: what finite width may change, relative to the theory.
     """
 
     columns: ClassVar[tuple[str, ...]] = (
@@ -46,6 +48,7 @@ class CoordinateRow(Result):
     theory_error: float
     measured: float | None = None
     error: float | None = None
+    networks: int = 0
     allowance: float = 0.0
 
     @property
@@ -70,11 +73,23 @@ class CoordinateRow(Result):
         return math.hypot((self.error or 0.0) / self.theory, self.theory_error * self.measured / self.theory**2)
 
     @property
+    def sigmas(self) -> float:
+        """How many standard errors are as unlikely as 4 of a normal number: more where the errors are of few networks."""
+        if not self.measured or not self.theory:
+            return SIGMAS
+        parts = (self.error or 0.0) / self.measured, self.theory_error / self.theory
+        freedom = max(self.networks - 1, 1), REPLICATES - 1
+        below = sum(part**4 / one for part, one in zip(parts, freedom))
+        if below == 0:
+            return SIGMAS
+        return float(stdtrit(sum(part**2 for part in parts) ** 2 / below, ndtr(SIGMAS)))
+
+    @property
     def is_off(self) -> bool:
-        """Whether networks are beside the line by more than 4 standard errors and the allowance."""
+        """Whether networks are beside the line by more than their errors (four deviations) and the allowance."""
         if self.ratio is None:
             return False
-        return not abs(self.ratio - 1) <= SIGMAS * (self.ratio_error or 0.0) + self.allowance + 1e-9
+        return not abs(self.ratio - 1) <= self.sigmas * (self.ratio_error or 0.0) + self.allowance + 1e-9
 
 
 @dataclass(frozen=True)
@@ -106,8 +121,6 @@ def with_allowances(rows: Sequence[CoordinateRow], dense: dict[int, int]) -> lis
     The terms of order 1/n are bounded by 4·(number of Dense)/n, and where several widths were measured by what they are
     at the smallest one, n₀/n times.
     """
-    from dataclasses import replace
-
     smallest: dict[tuple, CoordinateRow] = {}
     for row in rows:
         if row.measured is not None and (row.key not in smallest or row.width < smallest[row.key].width):
@@ -117,7 +130,7 @@ def with_allowances(rows: Sequence[CoordinateRow], dense: dict[int, int]) -> lis
         most = FINITE * dense[row.depth] / row.width
         first = smallest.get(row.key)
         if first is not None and first.width < row.width and first.ratio is not None:
-            seen = abs(first.ratio - 1) + SIGMAS * (first.ratio_error or 0.0)
+            seen = abs(first.ratio - 1) + first.sigmas * (first.ratio_error or 0.0)
             most = min(most, seen * first.width / row.width)
         out.append(replace(row, allowance=most))
     return out
@@ -144,5 +157,5 @@ def where(layer: int, matrix: str, depth: int | None, several: bool) -> str:
 def written_power(name: str, power: float) -> str:
     """n^-1/2 where the exponent is near a fraction of small denominator, else n^-0.31."""
     near = Fraction(power).limit_denominator(4)
-    shown = str(near) if abs(float(near) - power) < 0.06 else f"{power:.2f}"
+    shown = str(near) if near and abs(float(near) - power) < 0.06 else f"{power:.2f}"
     return f"{name}^{shown if '/' not in shown else f'({shown})'}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from meanfield.parametrizations.coordinate_rows import (
-    LEAST_SLOPE,
+    LEAST,
     SAID,
     SIGMAS,
     CoordinateRow,
@@ -71,9 +71,11 @@ def _departs(sizes: Sequence[int], rows: Sequence[CoordinateRow]) -> float:
     ratios = [row.ratio or 0.0 for row in rows]
     if len(set(sizes)) < 2 or not min(ratios) > 0:
         return 0.0
-    errors = [max(row.ratio_error or 0.0, 1e-3, row.allowance / SIGMAS * ratio) / ratio for row, ratio in zip(rows, ratios)]
+    errors = [
+        max((row.ratio_error or 0.0) * row.sigmas / SIGMAS, 1e-3, row.allowance / row.sigmas * ratio) / ratio for row, ratio in zip(rows, ratios)
+    ]
     found, error = slope(sizes, ratios, errors)
-    return found if abs(found) > max(SIGMAS * error, 2 * float(LEAST_SLOPE)) else 0.0
+    return found if abs(found) > max(SIGMAS * error, 2 * LEAST["n"]) else 0.0
 
 
 def not_flat(rows: Sequence[CoordinateRow]) -> list[Finding]:
@@ -90,15 +92,11 @@ def not_flat(rows: Sequence[CoordinateRow]) -> list[Finding]:
         widest = max(row.width for row in rows)
         for (matrix, column), group in _groups([row for row in changes if row.width == widest], _of_ends).items():
             text = _power_of("L", [max(row.depth - 2, 1) for row in group], group)
-            if text and not _inner_of_few(group):
+            if text:
                 place = where(group[-1].layer, matrix, None, False)
                 said = f"{place} of the last block: {SAID[column]} {text[1]}"
                 found.append(Finding(None, group[-1].layer, matrix, column, 1.0, text[0], "L", said))
     return found
-
-
-def _inner_of_few(group: Sequence[CoordinateRow]) -> bool:
-    return len({row.depth for row in group}) < 2
 
 
 def _power_of(name: str, sizes: Sequence[int], group: Sequence[CoordinateRow]) -> tuple[float, str] | None:
@@ -107,7 +105,7 @@ def _power_of(name: str, sizes: Sequence[int], group: Sequence[CoordinateRow]) -
         return None
     errors = [max(row.theory_error / row.theory, 1e-4) for row in group]
     power, error = slope(sizes, values, errors)
-    if abs(power) <= max(SIGMAS * error, float(LEAST_SLOPE)):
+    if abs(power) <= max(SIGMAS * error, LEAST[name]):
         return None
     return power, f"{'falls' if power < 0 else 'grows'} as {written_power(name, power)}"
 

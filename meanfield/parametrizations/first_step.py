@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.parametrizations.build import stages_of
-from meanfield.parametrizations.case import Case
 from meanfield.parametrizations.populations import Population
+from meanfield.parametrizations.stage_rules import stages_of
+from meanfield.parametrizations.step_case import Case
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Squares:
     features: np.ndarray
 
 
-def first_step(case: Case, neurons: int = 4096, replicates: int = 8, seed: int = 0) -> Squares:
+def first_step(case: Case, neurons: int = 4096, replicates: int = 16, seed: int = 0) -> Squares:
     """What one step changes, for any learning rate, in the limit n → ∞ with n kept in all factors.
 
     A neuron before and after the step is a Gaussian pair beside what moves along its cotangent: m W ã given what the

@@ -8,24 +8,22 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from meanfield.base.arguments import finite, shown, whole
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.words import unknown
-from meanfield.parametrizations.coordinate_rows import COLUMNS, CoordinateRow, with_allowances
-
-if TYPE_CHECKING:
-    from meanfield.parametrizations.coordinate_result import CoordinateCheck
+from meanfield.parametrizations.coordinate_rows import COLUMNS, with_allowances
 
 NEEDED = ("width", "layer", "column", "value")
 ALSO = ("depth", "matrix", "error")
 SPREAD = 0.1  # relative, of one network of which nothing is known
 MOST = 10**6  # rows of a file
+MANY = 1000  # errors that are given are taken as known
 
 
-def compared(check: CoordinateCheck, frame: Any) -> CoordinateCheck:
-    """`CoordinateCheck.compare`."""
+def compared(check: Any, frame: Any) -> Any:
+    """`CoordinateCheck.compare`; check: the result."""
     given = [_number(row, k) for k, row in enumerate(_records(frame), 1)]
     if not given:
         raise MeanFieldError("The frame holds no rows; it needs " + _wanted() + ".")
@@ -38,9 +36,9 @@ def compared(check: CoordinateCheck, frame: Any) -> CoordinateCheck:
     for key, row in known.items():
         if key in found:
             measured, error = _joined(found[key], check._spread.get(key, SPREAD))
-            rows.append(replace(row, measured=measured, error=error))
+            rows.append(replace(row, measured=measured, error=error, networks=MANY))
         else:
-            rows.append(replace(row, measured=None, error=None))
+            rows.append(replace(row, measured=None, error=None, networks=0))
     dense = {d: len({(r.layer, r.matrix) for r in check.rows if r.depth == d}) for d in depths}
     return check.with_rows(tuple(with_allowances(rows, dense)), f"Measured elsewhere: {len(given)} numbers.")
 
@@ -88,7 +86,7 @@ def _empty(value: Any) -> bool:
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
-def _place(row: dict[str, Any], k: int, check: CoordinateCheck, depths: set[int]) -> tuple:
+def _place(row: dict[str, Any], k: int, check: Any, depths: set[int]) -> tuple:
     """Which number of the check a row is one of."""
     if row["depth"] is None and len(depths) > 1:
         raise MeanFieldError(f"Row {k} has no depth, but the check has several ({', '.join(map(str, sorted(depths)))}).")

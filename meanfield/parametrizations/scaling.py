@@ -1,21 +1,14 @@
-"""How the matrices of one kind scale with width and depth, and the parametrization that all kinds make."""
+"""How the matrices of one kind scale with width and depth."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
 
-from meanfield.base.arguments import choice, record, shown, whole
+from meanfield.base.arguments import record, shown
 from meanfield.base.errors import MeanFieldError
-from meanfield.base.export import Result
-from meanfield.base.printed import columns
-from meanfield.base.tex.prose import booktabs, prose
 from meanfield.base.words import unknown
 from meanfield.parametrizations.monomial import Monomial
-
-if TYPE_CHECKING:
-    from meanfield.parametrizations.powers import Powers
 
 KINDS = ("input", "hidden", "readout", "bias")
 OPTIMIZERS = ("sgd", "adam", "muon")
@@ -64,150 +57,7 @@ class Scaling:
         )
 
 
-@record
-@dataclass(frozen=True, eq=False, repr=False)
-class Parametrization(Result):
-    """How initialization, multipliers and learning rates depend on the width n and on the number of blocks L.
-
-    input, hidden, readout, bias: a `Scaling` each, or a mapping of its fields. Hidden matrices are those of the blocks;
-    the powers of L that a bias has count in blocks alone. Gains and shifts of norms move as biases do. branch: what the
-    branch of every skip is multiplied with ("1/sqrt(L)"). eps: of Adam's ε. decay: of the weight decay λ of
-    hidden matrices (decoupled: W → W − ηλW). optimizer: "sgd", "adam", or "muon" (the polar factor of the gradient for
-    hidden matrices, Adam's step for all others). base_width, base_depth: where n = 1 and L = 1: there all
-    parametrizations are the standard one. `powers(...)`: the exact powers of what one step does; `equivalent(other)`:
-    whether both are one up to a gauge; `at(width, depth)`: the numbers of a network. Source: abc-parametrizations,
-    [2011.14522].
-
-    >>> print(parametrization("mup", optimizer="adam"))
-    mup, adam: one step at width n and L blocks
-      kind     multiplier  variance  rate
-      input    1           1         1
-      hidden   1           1/n       1/n
-      readout  1/n         1         1
-      bias     1           1         1
-    >>> own = parametrization("mup", readout={"multiplier": "1/sqrt(n)"})
-    >>> own.equivalent(parametrization("mup"))
-    False
-    """
-
-    input: Scaling = Scaling()
-    hidden: Scaling = Scaling()
-    readout: Scaling = Scaling()
-    bias: Scaling = Scaling()
-    branch: Monomial = ONE
-    eps: Monomial = ONE
-    decay: Monomial = ONE
-    optimizer: str = "adam"
-    base_width: int = 1
-    base_depth: int = 1
-    name: str = "own"
-    source: str = field(default="", compare=False)
-
-    def __post_init__(self) -> None:
-        for kind in KINDS:
-            object.__setattr__(self, kind, _scaling(getattr(self, kind), kind))
-        for what in ("branch", "eps", "decay"):
-            object.__setattr__(self, what, Monomial.read(getattr(self, what), f"The factor {what}"))
-        choice(self.optimizer, "optimizer", OPTIMIZERS)
-        for base in ("base_width", "base_depth"):
-            object.__setattr__(self, base, whole(getattr(self, base), base, 1, 1 << 30))
-
-    def of(self, kind: str) -> Scaling:
-        """The scaling of one kind of matrix."""
-        return getattr(self, choice(kind, "kind", KINDS))
-
-    def stepping(self, kind: str) -> str:
-        """By which optimizer the matrices of a kind are moved: Muon moves hidden ones, Adam the others beside it."""
-        return "adam" if self.optimizer == "muon" and kind != "hidden" else self.optimizer
-
-    def gauge(self, kind: str, factor: object) -> Parametrization:
-        """The same networks with the multiplier of one kind of matrix times `factor`, and the stored weights divided by
-        it.
-
-        >>> mup = parametrization("mup", optimizer="sgd")
-        >>> mup.gauge("hidden", "1/sqrt(n)").hidden
-        Scaling(multiplier='1/sqrt(n)', variance='1', rate='n')
-        >>> mup.gauge("hidden", "1/sqrt(n)").equivalent(mup)
-        True
-        """
-        made = self.of(kind).gauge(Monomial.read(factor, "A gauge"), self.stepping(kind))
-        return replace(self, **{kind: made}, name=f"{self.name} in another gauge")
-
-    def equivalent(self, other: Parametrization) -> bool:
-        """Whether both move the same functions in the same way: their matrices differ by a gauge alone.
-
-        ε and weight decay belong to it: Adam compares ε with the gradient by the stored W, which a gauge divides.
-        """
-        if not isinstance(other, Parametrization):
-            raise MeanFieldError(f"equivalent compares with another Parametrization, but {shown(other)} was given.")
-        return self.invariants() == other.invariants()
-
-    def invariants(self) -> dict[str, Any]:
-        """What no gauge changes, by kind: the variance of M W, the step of M W, and of hidden matrices ε/M and the
-        rate times the decay."""
-        same: dict[str, Any] = {"optimizer": self.optimizer, "base": (self.base_width, self.base_depth)}
-        for kind in KINDS:
-            one = self.of(kind)
-            same[kind] = one.effective(), one.step(self.stepping(kind))
-        hidden = self.hidden
-        same["branch"], same["decay"] = self.branch, hidden.rate * self.decay
-        if self.optimizer == "adam":
-            same["eps"] = self.eps / hidden.multiplier
-        return same
-
-    def powers(self, architecture: Any = "tanh", /, **parameters: Any) -> Powers:
-        """The exact powers of n and L that one step gives every layer and the output; see `Powers`.
-
-        architecture: a record, a theory or an activation, with what `derive` takes.
-
-        >>> print(parametrization("ntk", optimizer="sgd").powers("tanh").verdict)
-        lazy
-        """
-        from meanfield.parametrizations.powers import powers_of
-
-        return powers_of(self, architecture, parameters)
-
-    def at(self, width: int, depth: int = 1) -> dict[str, dict[str, float]]:
-        """The factors at a width and a number of blocks, by kind of matrix, and of branch, eps and decay.
-
-        >>> parametrization("mup").at(1024)["hidden"]["rate"]
-        0.0009765625
-        """
-        n = whole(width, "width", 1, 1 << 30) / self.base_width
-        blocks = whole(depth, "depth", 1, 1 << 30) / self.base_depth
-        out = {
-            kind: {f.name: getattr(self.of(kind), f.name).at(n, blocks) for f in fields(Scaling)} for kind in KINDS
-        }
-        return out | {"factors": {w: getattr(self, w).at(n, blocks) for w in ("branch", "eps", "decay")}}
-
-    def data(self) -> dict[str, Any]:
-        kinds = {k: {f.name: str(getattr(self.of(k), f.name)) for f in fields(Scaling)} for k in KINDS}
-        factors = {w: str(getattr(self, w)) for w in ("branch", "eps", "decay")}
-        sizes = {"base_width": self.base_width, "base_depth": self.base_depth}
-        return {"name": self.name, "optimizer": self.optimizer, **kinds, **factors, **sizes, "source": self.source}
-
-    def _rows(self, written: Any) -> list[list[str]]:
-        return [[k, *(written(getattr(self.of(k), f.name)) for f in fields(Scaling))] for k in KINDS]
-
-    def __str__(self) -> str:
-        head = f"{self.name}, {self.optimizer}: one step at width n and L blocks"
-        table = columns([["kind", *(f.name for f in fields(Scaling))], *self._rows(str)])
-        rest = [f"{w} {one}" for w in ("branch", "eps", "decay") if not (one := getattr(self, w)).is_one]
-        if (self.base_width, self.base_depth) != (1, 1):
-            rest.append(f"n = width/{self.base_width}, L = blocks/{self.base_depth}")
-        return "\n".join([head, *("  " + row for row in table), *(["  " + ", ".join(rest)] if rest else [])])
-
-    __repr__ = __str__
-
-    def latex(self) -> str:
-        """A table of the powers as LaTeX (booktabs)."""
-        rows = [[k, *(f"${c}$" for c in cells)] for k, *cells in self._rows(lambda one: one.latex())]
-        caption = prose(f"Powers of {self.name} under {self.optimizer}: n = width/{self.base_width}, "
-                        f"L = blocks/{self.base_depth}.")  # fmt: skip
-        return booktabs(caption, ["kind", *(f.name for f in fields(Scaling))], rows, texts=1)
-
-
-def _scaling(given: object, kind: str) -> Scaling:
+def scaling_of(given: object, kind: str) -> Scaling:
     if isinstance(given, Scaling):
         return given
     if isinstance(given, Mapping):
@@ -220,4 +70,3 @@ def _scaling(given: object, kind: str) -> Scaling:
         f"{kind} was to be the powers of its matrices, {{'variance': '1/n', 'rate': '1/n'}}, but {shown(given)} was "
         "given."
     )
-

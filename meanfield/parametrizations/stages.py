@@ -8,7 +8,7 @@ inputs). A rule of one's own record is added by `stage`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from meanfield.networks.pooling import POOLS
 from meanfield.numeric.quadrature.slopes import Slopes
 from meanfield.parametrizations.own_changes import Matrix, bias_change, own_change
 from meanfield.parametrizations.populations import Population, inverse, mean_product, root
-
-if TYPE_CHECKING:
-    from meanfield.parametrizations.build import Builder
 
 SMALL = 1e-7  # changes below it are multiplied with the slope, as a difference would lose their digits
 
@@ -36,13 +33,14 @@ class Stage:
         return change
 
 
-STAGES: dict[type, Callable[[Any, Builder], Stage]] = {}
+Rule = Callable[[Any, Any], Stage]  # of a record and the `Builder` at its place
+STAGES: dict[type, Rule] = {}
 
 
-def stage(record: type) -> Callable[[Callable[[Any, Builder], Stage]], Callable[[Any, Builder], Stage]]:
+def stage(record: type) -> Callable[[Rule], Rule]:
     """Registers the rule of a record: what makes its `Stage`, from the record and the `Builder` at its place."""
 
-    def add(made: Callable[[Any, Builder], Stage]) -> Callable[[Any, Builder], Stage]:
+    def add(made: Rule) -> Rule:
         STAGES[record] = made
         return made
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.empirical.network.derivatives import Derivative
 from meanfield.empirical.network.cotangents import Cotangents
+from meanfield.empirical.network.derivatives import Derivative
 from meanfield.empirical.network.operations import Affine
 from meanfield.empirical.network.values import Values
 from meanfield.empirical.network.walk import Site, walk

@@ -13,7 +13,7 @@ from meanfield.empirical.training.readout import readout_of
 from meanfield.networks.folds import dense_of, rebuild, with_dense
 from meanfield.networks.records import Block, Dense, Network, Param, Residual, Scale, Schedule, Sequential
 from meanfield.networks.roles import roles_of
-from meanfield.parametrizations.scaling import Parametrization
+from meanfield.parametrizations.one_parametrization import Parametrization
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,6 @@ from meanfield.networks.records import (
     Sequential,
 )
 from meanfield.numeric.quadrature.slopes import slopes_of
-from meanfield.parametrizations.case import Case
 from meanfield.parametrizations.own_changes import Matrix
 from meanfield.parametrizations.populations import Population
 from meanfield.parametrizations.stages import (
@@ -45,6 +44,7 @@ from meanfield.parametrizations.stages import (
     Times,
     stage,
 )
+from meanfield.parametrizations.step_case import Case
 
 
 @dataclass
