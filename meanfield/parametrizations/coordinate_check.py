@@ -66,16 +66,16 @@ def coordinate_check(
     network: a record, a `Theory`, or what `derive` takes first, with its keywords (residual=True, norm="pre"); other
     keywords give numbers to its symbols. parametrization: a `Parametrization`, or its name with optimizer= ("adam",
     "sgd", "muon"). depth: the layer of the output, depths: several; the input layer is 1, then come depth - 2 blocks,
-    and the readout as in `train`. rate: the learning rate at the base, chosen so that the smallest width moves by a tenth
-    unless given. eps: Adam's ε at the base. sigma_w, sigma_b: those of the record at the base (1 and 0 unless given).
-    inputs: an array (inputs, N_0), or a number of inputs of 64 normal entries with |x|² = N_0. slopes: ∂L/∂f, one number
-    or one for each input: the loss is the mean over inputs of slope · f, as any loss is in its first step; what one step
-    does with several outputs is that of one whose slope is the norm of theirs. biases: whether
-    they are trained. Gains and shifts of norms are trained where the record says so (affine).
+    and the readout as in `train`. rate: the learning rate at the base, chosen so that the smallest width moves by a
+    tenth unless given. eps: Adam's ε at the base. sigma_w, sigma_b: those of the record at the base (1 and 0 unless
+    given). inputs: an array (inputs, N_0), or a number of inputs of 64 normal entries with |x|² = N_0. slopes: ∂L/∂f,
+    one number or one for each input: the loss is the mean over inputs of slope · f, as any loss is in its first step;
+    what one step does with several outputs is that of one whose slope is the norm of theirs. biases: whether they are
+    trained. Gains and shifts of norms are trained where the record says so (affine).
 
     networks: how many of each width are trained beside the theory, 0 for theory alone. steps: more than one are
-    measured, not predicted, with the optimizers of `train` ("sgd", "momentum", "adam"). neurons: of the populations that
-    averages of the theory are taken over, 16 times; its errors are their spread. seed: of inputs, networks and
+    measured, not predicted, with the optimizers of `train` ("sgd", "momentum", "adam"). neurons: of the populations
+    that averages of the theory are taken over, 16 times; its errors are their spread. seed: of inputs, networks and
     populations. Returns: a `CoordinateCheck`. Raises: MeanFieldError for records without a rule (Attention, orthogonal
     weights), an activation that jumps, and sizes out of range. Accuracy: .2 to 1 % in the limit n → ∞, stated as
     theory_error; terms of order 1/n and depth/n are measured, not predicted. Source: derived here,
@@ -136,8 +136,8 @@ def _scheme(given: Any, optimizer: str | None) -> Parametrization:
         )
     if optimizer not in (None, given.optimizer) and (optimizer, given.optimizer) != ("momentum", "sgd"):
         raise MeanFieldError(
-            f"optimizer={shown(optimizer)} was given with a parametrization for {given.optimizer}; leave it out, or take "
-            f"parametrization({given.name!r}, optimizer={optimizer!r})."
+            f"optimizer={shown(optimizer)} was given with a parametrization for {given.optimizer}; leave it out, or "
+            f"take parametrization({given.name!r}, optimizer={optimizer!r})."
         )
     return given
 
@@ -243,8 +243,8 @@ def _rows(case: Case, line: Squares, seen: Squares | None) -> list[CoordinateRow
     out = []
     for k, (layer, matrix, kind) in enumerate(case.rows()):
         last = kind == "readout"
-        columns = {"f" if last else "z": "z", "Df_readout" if last else "own": "own", "Df" if last else "total": "total"}
-        for column, name in columns.items():
+        columns = ("f", "Df_readout", "Df") if last else ("z", "own", "total")
+        for column, name in zip(columns, ("z", "own", "total")):
             out.append(_row(case, layer, matrix, column, _at(line, name, k), _at(seen, name, k)))
         if last:
             out.append(_row(case, layer, matrix, "Df_features", line.features, seen and seen.features))

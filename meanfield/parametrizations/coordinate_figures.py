@@ -13,7 +13,9 @@ PANELS = (
     ("total", ("total",), "total change"),
     ("output", ("f", "Df", "Df_readout", "Df_features"), "output"),
 )
-OF_OUTPUT = {"f": "$f$", "Df": r"$\Delta f$", "Df_readout": r"$\Delta f$, readout", "Df_features": r"$\Delta f$, features"}
+OF_OUTPUT = {
+    "f": "$f$", "Df": r"$\Delta f$", "Df_readout": r"$\Delta f$, readout", "Df_features": r"$\Delta f$, features",
+}  # fmt: skip
 MOST = 7  # lines of a panel that have a colour of their own
 MARKS = "os^Dv<>"
 

@@ -78,7 +78,9 @@ class CoordinateCheck(Result):
     def column(self, name: str, layer: int | None = None, matrix: str | None = None) -> list[CoordinateRow]:
         """The rows of one column ("own", "total", …), of one layer or matrix where it is given."""
         if name not in COLUMNS:
-            raise MeanFieldError(f"A coordinate check has the columns {', '.join(COLUMNS)}, but {shown(name)} was asked.")
+            raise MeanFieldError(
+                f"A coordinate check has the columns {', '.join(COLUMNS)}, but {shown(name)} was asked for."
+            )
         return [
             row
             for row in self.rows
@@ -124,7 +126,7 @@ class CoordinateCheck(Result):
         flat = {(one.depth, one.layer, one.matrix, one.column): one for one in self.slopes if one.of == "n"}
         out = [["", "own change", "", "ratio", "total", "", "ratio", ""]]
         left_out = 0
-        for k, ((depth, layer, matrix), columns_) in enumerate(groups.items()):
+        for (depth, layer, matrix), columns_ in groups.items():
             names = ("Df_readout", "Df") if matrix == "readout" else ("own", "total")
             cells, off = [where(layer, matrix, depth, several)], False
             for name in names:

@@ -28,9 +28,9 @@ LEAST = {"n": 0.05, "L": 0.12}  # an exponent below it is none; few blocks are n
 class CoordinateRow(Result):
     """One number of a coordinate check: a root mean square over neurons, inputs and networks.
 
-    depth, width: of the network; layer, matrix: the Dense it belongs to, by its role in its block ("input" and "readout"
-    outside); column: "z" (size at the start), "own" (change by its own parameters), "total" (whole change); of the
-    readout "f", "Df", "Df_readout", "Df_features". theory ± theory_error; measured ± error, None where nothing was
+    depth, width: of the network; layer, matrix: the Dense it belongs to, by its role in its block ("input" and
+    "readout" outside); column: "z" (size at the start), "own" (change by its own parameters), "total" (all of it); of
+    the readout "f", "Df", "Df_readout", "Df_features". theory ± theory_error; measured ± error, None where nothing was
     measured; networks: how many the error is of; allowance: what finite width may change, relative to the theory.
     """
 
@@ -74,7 +74,7 @@ class CoordinateRow(Result):
 
     @property
     def sigmas(self) -> float:
-        """How many standard errors are as unlikely as 4 of a normal number: more where the errors are of few networks."""
+        """How many standard errors are as unlikely as 4 of a normal number: more where errors are of few networks."""
         if not self.measured or not self.theory:
             return SIGMAS
         parts = (self.error or 0.0) / self.measured, self.theory_error / self.theory
@@ -150,7 +150,8 @@ def slope(sizes: Sequence[float], values: Sequence[float], errors: Sequence[floa
 
 def where(layer: int, matrix: str, depth: int | None, several: bool) -> str:
     """A Dense in words: "layer 3, up (depth 8)"."""
-    place = matrix if matrix in ("input", "readout") else f"layer {layer}" + ("" if matrix == "dense" else f", {matrix}")
+    inside = f"layer {layer}" + ("" if matrix == "dense" else f", {matrix}")
+    place = matrix if matrix in ("input", "readout") else inside
     return place + (f" (depth {depth})" if several and depth is not None else "")
 
 

@@ -36,7 +36,8 @@ def off_the_line(rows: Sequence[CoordinateRow]) -> list[Finding]:
         if power:
             how = f"{'falls' if power < 0 else 'grows'} as {written_power('n', power)} beside the line"
         else:
-            how = f"is {factor:.3g} times the line" + (" at every width" if len(held) > 1 else f" at width {last.width}")
+            at = "every width" if len(held) > 1 else f"width {last.width}"
+            how = f"is {factor:.3g} times the line at {at}"
         found.append(Finding(depth, layer, matrix, column, factor, power, "n", f"{place}: {SAID[column]} {how}"))
     return found + (_over_depths(rows) if several else [])
 
@@ -72,7 +73,8 @@ def _departs(sizes: Sequence[int], rows: Sequence[CoordinateRow]) -> float:
     if len(set(sizes)) < 2 or not min(ratios) > 0:
         return 0.0
     errors = [
-        max((row.ratio_error or 0.0) * row.sigmas / SIGMAS, 1e-3, row.allowance / row.sigmas * ratio) / ratio for row, ratio in zip(rows, ratios)
+        max((row.ratio_error or 0.0) * row.sigmas / SIGMAS, 1e-3, row.allowance / row.sigmas * ratio) / ratio
+        for row, ratio in zip(rows, ratios)
     ]
     found, error = slope(sizes, ratios, errors)
     return found if abs(found) > max(SIGMAS * error, 2 * LEAST["n"]) else 0.0

@@ -76,10 +76,11 @@ def _number(row: Mapping[str, Any], k: int) -> dict[str, Any]:
     error = None if _empty(held.get("error")) else finite(held["error"], f"The error of row {k}")
     if value < 0 or (error is not None and error < 0):
         raise MeanFieldError(f"Row {k} holds a number < 0, but sizes are root mean squares.")
-    out = {name: whole(held[name], f"The {name} of row {k}", 1, 1 << 30) for name in ("width", "layer")}
+    out: dict[str, Any] = {name: whole(held[name], f"The {name} of row {k}", 1, 1 << 30) for name in ("width", "layer")}
     depth = None if _empty(held.get("depth")) else whole(held["depth"], f"The depth of row {k}", 1, 1 << 20)
     matrix = None if _empty(held.get("matrix")) else str(held["matrix"]).strip()
-    return out | {"column": str(held["column"]).strip(), "depth": depth, "matrix": matrix, "value": value, "error": error}
+    out |= {"column": str(held["column"]).strip(), "depth": depth, "matrix": matrix}
+    return out | {"value": value, "error": error}
 
 
 def _empty(value: Any) -> bool:
@@ -89,7 +90,8 @@ def _empty(value: Any) -> bool:
 def _place(row: dict[str, Any], k: int, check: Any, depths: set[int]) -> tuple:
     """Which number of the check a row is one of."""
     if row["depth"] is None and len(depths) > 1:
-        raise MeanFieldError(f"Row {k} has no depth, but the check has several ({', '.join(map(str, sorted(depths)))}).")
+        listed = ", ".join(map(str, sorted(depths)))
+        raise MeanFieldError(f"Row {k} has no depth, but the check has several ({listed}); add a column depth.")
     depth = row["depth"] or min(depths)
     column = row["column"]
     if column not in COLUMNS:
@@ -98,8 +100,8 @@ def _place(row: dict[str, Any], k: int, check: Any, depths: set[int]) -> tuple:
     if not here:
         widths = sorted({one.width for one in check.rows})
         raise MeanFieldError(
-            f"Row {k} is of width {row['width']}, layer {row['layer']} and depth {depth}, which the check has not: it has "
-            f"the widths {', '.join(map(str, widths))} and the layers 1 to {max(depths)}."
+            f"Row {k} is of width {row['width']}, layer {row['layer']} and depth {depth}, which the check has not: it "
+            f"has the widths {', '.join(map(str, widths))} and the layers 1 to {max(depths)}."
         )
     if any(one.matrix == "readout" for one in here):  # the output's own names for what other layers have
         column = {"z": "f", "own": "Df_readout", "total": "Df"}.get(column, column)

@@ -73,7 +73,7 @@ class Monomial:
         return self == Monomial()
 
     def __str__(self) -> str:
-        above, below = [], []
+        above, below = list[str](), list[str]()
         for name, power in (("n", self.of_width), ("L", self.of_depth)):
             if power:
                 (above if power > 0 else below).append(_written(name, abs(power)))

@@ -12,7 +12,7 @@ from meanfield.base.printed import columns
 from meanfield.base.tex.prose import booktabs, prose
 from meanfield.parametrizations.monomial import Monomial
 from meanfield.parametrizations.powers import Powers, powers_of
-from meanfield.parametrizations.scaling import KINDS, ONE, OPTIMIZERS, Scaling, scaling_of
+from meanfield.parametrizations.scaling import KINDS, ONE, OPTIMIZERS, PLAIN, Scaling, scaling_of
 
 
 @record
@@ -41,10 +41,10 @@ class Parametrization(Result):
     False
     """
 
-    input: Scaling = Scaling()
-    hidden: Scaling = Scaling()
-    readout: Scaling = Scaling()
-    bias: Scaling = Scaling()
+    input: Scaling = PLAIN
+    hidden: Scaling = PLAIN
+    readout: Scaling = PLAIN
+    bias: Scaling = PLAIN
     branch: Monomial = ONE
     eps: Monomial = ONE
     decay: Monomial = ONE
@@ -82,7 +82,8 @@ class Parametrization(Result):
         True
         """
         made = self.of(kind).gauge(Monomial.read(factor, "A gauge"), self.stepping(kind))
-        return replace(self, **{kind: made}, name=f"{self.name} in another gauge")
+        changed: dict[str, Any] = {kind: made}
+        return replace(self, **changed, name=f"{self.name} in another gauge")
 
     def equivalent(self, other: Parametrization) -> bool:
         """Whether both move the same functions in the same way: their matrices differ by a gauge alone.

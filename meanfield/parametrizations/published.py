@@ -21,7 +21,7 @@ def _table(multipliers: str, variances: str, rates: Mapping[str, str], **more: s
 
 
 @dataclass(frozen=True)
-class Scheme:
+class Published:
     """A published parametrization: its powers by kind of matrix, and where it stands."""
 
     source: str
@@ -29,52 +29,52 @@ class Scheme:
 
 
 _MUP_RATES = {"sgd": "n 1 n n", "adam": "1 1/n 1 1", "muon": "1 1 1 1"}
-_SCHEMES: dict[str, Scheme] = {
-    "sp": Scheme(
+_SCHEMES: dict[str, Published] = {
+    "sp": Published(
         "the standard parametrization of libraries: fan-in initialization, one learning rate",
         _table("1 1 1 1", "1 1/n 1/n 1", dict.fromkeys(OPTIMIZERS, "1 1 1 1")),
     ),
-    "ntk": Scheme(
+    "ntk": Published(
         "[1806.07572]; Adam's rates derived here, so that the output moves by order 1",
         _table(
             "1 1/sqrt(n) 1/sqrt(n) 1", "1 1 1 1",
             {"sgd": "1 1 1 1", "adam": "1/sqrt(n) 1/n 1/sqrt(n) 1/sqrt(n)", "muon": "1/sqrt(n) 1 1/sqrt(n) 1/sqrt(n)"},
-        ),  # fmt: skip
+        ),
     ),
-    "mean_field": Scheme(
+    "mean_field": Published(
         "[2205.09653]: the NTK parametrization with an output divided by sqrt(n) once more; Adam's rates derived here",
         _table(
             "1 1/sqrt(n) 1/n 1", "1 1 1 1",
             {"sgd": "n n n n", "adam": "1 1/sqrt(n) 1 1", "muon": "1 sqrt(n) 1 1"},
-        ),  # fmt: skip
+        ),
     ),
-    "mup": Scheme("[2203.03466] as its package mup implements it", _table("1 1 1/n 1", "1 1/n 1 1", _MUP_RATES)),
-    "spectral": Scheme(
+    "mup": Published("[2203.03466] as its package mup implements it", _table("1 1 1/n 1", "1 1/n 1 1", _MUP_RATES)),
+    "spectral": Published(
         "[2310.17813]: spectral norms of W and of its change of order sqrt(fan-out/fan-in)",
         _table("1 1 1 1", "1 1/n n**-2 1", {"sgd": "n 1 1/n n", "adam": "1 1/n 1/n 1", "muon": "1 1 1/n 1"}),
     ),
-    "depth_mup": Scheme(
+    "depth_mup": Published(
         "[2310.02244]: branches times L^(-1/2)",
         _table(
             "1 1 1/n 1", "1 1/n 1 1",
             {"sgd": "n 1 n n", "adam": "1 1/(n*sqrt(L)) 1 1/sqrt(L)", "muon": "1 1/sqrt(L) 1 1/sqrt(L)"},
             branch="1/sqrt(L)",
-        ),  # fmt: skip
+        ),
     ),
-    "completep": Scheme(
+    "completep": Published(
         "[2505.01618] Table 1 with α = 1; rates of sgd derived here",
         _table(
             "1 1 1/n 1", "1 1/n 1 1", {"sgd": "n L n n*L", "adam": "1 1/n 1 1", "muon": "1 1 1 1"},
             branch="1/L", eps="1/(n*L)", decay="n",
-        ),  # fmt: skip
+        ),
     ),
-    "u_mup": Scheme(
+    "u_mup": Published(
         "[2407.17465] as its package unit-scaling implements it, with embeddings at 1/sqrt(fan-out)",
         _table(
             "1 1/sqrt(n) 1/n 1", "1 1 1 1", {"adam": "1/sqrt(n) 1/sqrt(n*L) 1 1/sqrt(L)"}, branch="1/sqrt(L)",
-        ),  # fmt: skip
+        ),
     ),
-}  # fmt: skip
+}
 SCHEMES = tuple(_SCHEMES)
 
 
@@ -98,8 +98,8 @@ def parametrization(
     name: "sp" (standard), "ntk", "mean_field", "mup", "spectral", "depth_mup", "completep", "u_mup". optimizer: "sgd",
     "adam", or "muon" (for hidden matrices, Adam beside it). input, hidden, readout, bias: powers of one's own for a
     kind of matrix, {"multiplier": "1/n", "variance": "1", "rate": "n**(-3/2)"}, what is left out as the name has it.
-    branch, eps, decay: of the branches of skips, of Adam's ε, of decoupled weight decay. All are products of powers of n
-    and L, which count from base_width and base_depth. Returns: a `Parametrization`. Raises: MeanFieldError for an
+    branch, eps, decay: of the branches of skips, of Adam's ε, of decoupled weight decay. All are products of powers of
+    n and L, which count from base_width and base_depth. Returns: a `Parametrization`. Raises: MeanFieldError for an
     unknown name, a power that is no such product, and optimizers that a scheme was not published for.
 
     >>> parametrization("mup", optimizer="sgd").readout

@@ -57,6 +57,9 @@ class Scaling:
         )
 
 
+PLAIN = Scaling()
+
+
 def scaling_of(given: object, kind: str) -> Scaling:
     if isinstance(given, Scaling):
         return given

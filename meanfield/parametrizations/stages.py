@@ -94,7 +94,11 @@ class Times(Stage):
     def forward(self, x: np.ndarray) -> np.ndarray:
         return self.factor * x
 
-    backward = step = forward
+    def backward(self, v: np.ndarray) -> np.ndarray:
+        return self.factor * v
+
+    def step(self, change: np.ndarray) -> np.ndarray:
+        return self.factor * change
 
 
 class Function(Stage):

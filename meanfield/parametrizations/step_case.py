@@ -1,4 +1,4 @@
-"""What a coordinate check is about: a network in a parametrization at one width and depth, and the step that is taken."""
+"""What a coordinate check is about: a network in a parametrization at one width and depth, and its step."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Case:
         return float(of)
 
     def factors(self, kind: str) -> dict[str, float]:
-        """Of a kind of matrix: the multiplier, by what the deviation of m W √fan-in is multiplied, the learning rate."""
+        """Of a kind of matrix: the multiplier, the factor of the deviation of m W √fan-in, the learning rate."""
         at = self.parametrization.at(self.width, self.blocks)[kind]
         fan = 1.0 if kind in ("input", "bias") else self.width / self.parametrization.base_width
         deviation = at["multiplier"] * np.sqrt(at["variance"] * fan)
