@@ -83,7 +83,7 @@ def coordinate_check(
 
     >>> found = coordinate_check("tanh", "ntk", optimizer="sgd", widths=(64, 256), depth=4, rate=0.1)
     >>> [round(row.theory, 3) for row in found.column("own", layer=1)]
-    [0.015, 0.007]
+    [0.371, 0.185]
     """
     scheme = _scheme(parametrization, optimizer)
     base, pairs, about = _base(network, scheme, sigma_w, sigma_b, parameters)

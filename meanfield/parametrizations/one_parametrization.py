@@ -77,35 +77,34 @@ class Parametrization(Result):
 
         >>> mup = parametrization("mup", optimizer="sgd")
         >>> mup.gauge("hidden", "1/sqrt(n)").hidden
-        Scaling(multiplier='1/sqrt(n)', variance='1', rate='n')
+        Scaling(multiplier='1/sqrt(n)', variance='1', rate='n', eps='1/sqrt(n)')
         >>> mup.gauge("hidden", "1/sqrt(n)").equivalent(mup)
         True
         """
         made = self.of(kind).gauge(Monomial.read(factor, "A gauge"), self.stepping(kind))
         changed: dict[str, Any] = {kind: made}
+        if kind == "hidden":  # what decay takes from W in a step stays the same share
+            changed["decay"] = self.decay * self.hidden.rate / made.rate
         return replace(self, **changed, name=f"{self.name} in another gauge")
 
     def equivalent(self, other: Parametrization) -> bool:
         """Whether both move the same functions in the same way: their matrices differ by a gauge alone.
 
-        ε and weight decay belong to it: Adam compares ε with the gradient by the stored W, which a gauge divides.
+        ε and weight decay belong to it: Adam compares ε with the gradient by the stored W, which a gauge multiplies.
         """
         if not isinstance(other, Parametrization):
             raise MeanFieldError(f"equivalent compares with another Parametrization, but {shown(other)} was given.")
         return self.invariants() == other.invariants()
 
     def invariants(self) -> dict[str, Any]:
-        """What no gauge changes, by kind: the variance of M W, the step of M W, and of hidden matrices ε/M and the
-        rate times the decay."""
+        """What no gauge changes: by kind the variance of M W, the step of M W and, of Adam, ε/M; the factor of
+        branches, and of hidden matrices the rate times the decay."""
         same: dict[str, Any] = {"optimizer": self.optimizer, "base": (self.base_width, self.base_depth)}
         for kind in KINDS:
-            one = self.of(kind)
-            same[kind] = one.effective(), one.step(self.stepping(kind))
-        hidden = self.hidden
-        same["branch"], same["decay"] = self.branch, hidden.rate * self.decay
-        if self.optimizer == "adam":
-            same["eps"] = self.eps / hidden.multiplier
-        return same
+            one, how = self.of(kind), self.stepping(kind)
+            eps = None if how != "adam" else self.eps * one.eps / one.multiplier
+            same[kind] = one.effective(), one.step(how), eps
+        return same | {"branch": self.branch, "decay": self.hidden.rate * self.decay}
 
     def powers(self, architecture: Any = "tanh", /, **parameters: Any) -> Powers:
         """The exact powers of n and L that one step gives every layer and the output; see `Powers`.
@@ -131,17 +130,22 @@ class Parametrization(Result):
         return out | {"factors": {w: getattr(self, w).at(n, blocks) for w in ("branch", "eps", "decay")}}
 
     def data(self) -> dict[str, Any]:
-        kinds = {k: {f.name: str(getattr(self.of(k), f.name)) for f in fields(Scaling)} for k in KINDS}
+        kinds = {k: dict(zip(self._columns(), cells)) for k, *cells in self._rows(str)}
         factors = {w: str(getattr(self, w)) for w in ("branch", "eps", "decay")}
         sizes = {"base_width": self.base_width, "base_depth": self.base_depth}
         return {"name": self.name, "optimizer": self.optimizer, **kinds, **factors, **sizes, "source": self.source}
 
     def _rows(self, written: Any) -> list[list[str]]:
-        return [[k, *(written(getattr(self.of(k), f.name)) for f in fields(Scaling))] for k in KINDS]
+        return [[k, *(written(getattr(self.of(k), name)) for name in self._columns())] for k in KINDS]
+
+    def _columns(self) -> list[str]:
+        """The powers of a kind; those of ε where a kind has its own."""
+        own = any(not self.of(k).eps.is_one for k in KINDS)
+        return [f.name for f in fields(Scaling) if own or f.name != "eps"]
 
     def __str__(self) -> str:
         head = f"{self.name}, {self.optimizer}: one step at width n and L blocks"
-        table = columns([["kind", *(f.name for f in fields(Scaling))], *self._rows(str)])
+        table = columns([["kind", *self._columns()], *self._rows(str)])
         rest = [f"{w} {one}" for w in ("branch", "eps", "decay") if not (one := getattr(self, w)).is_one]
         if (self.base_width, self.base_depth) != (1, 1):
             rest.append(f"n = width/{self.base_width}, L = blocks/{self.base_depth}")
@@ -154,4 +158,4 @@ class Parametrization(Result):
         rows = [[k, *(f"${c}$" for c in cells)] for k, *cells in self._rows(lambda one: one.latex())]
         caption = prose(f"Powers of {self.name} under {self.optimizer}: n = width/{self.base_width}, "
                         f"L = blocks/{self.base_depth}.")  # fmt: skip
-        return booktabs(caption, ["kind", *(f.name for f in fields(Scaling))], rows, texts=1)
+        return booktabs(caption, ["kind", *self._columns()], rows, texts=1)

@@ -20,9 +20,9 @@ ONE = Monomial()
 class Scaling:
     """The powers of one kind of matrix: a Dense makes M W a, with entries W ~ N(0, variance) that an optimizer moves.
 
-    multiplier: M; variance: of an entry of W; rate: its learning rate. Each is a formula in n (width over base width)
-    and L (blocks over base depth), and multiplies what the matrix has at the base: M = 1, the variance σ_w²/fan-in of
-    the record, and the rate that a run is given.
+    multiplier: M; variance: of an entry of W; rate: its learning rate; eps: of Adam's ε here. Each is a formula in n
+    (width over base width) and L (blocks over base depth), and multiplies what the matrix has at the base: M = 1, the
+    variance σ_w²/fan-in of the record, and the rate and the ε that a run is given.
 
     >>> Scaling(variance="1/n", rate="1/n")
     Scaling(multiplier='1', variance='1/n', rate='1/n')
@@ -31,13 +31,15 @@ class Scaling:
     multiplier: Monomial = ONE
     variance: Monomial = ONE
     rate: Monomial = ONE
+    eps: Monomial = ONE
 
     def __post_init__(self) -> None:
         for one in fields(self):
             object.__setattr__(self, one.name, Monomial.read(getattr(self, one.name), f"The {one.name} of a matrix"))
 
     def __repr__(self) -> str:
-        return f"Scaling({', '.join(f'{f.name}={str(getattr(self, f.name))!r}' for f in fields(self))})"
+        held = [f.name for f in fields(self) if f.name != "eps" or not self.eps.is_one]
+        return f"Scaling({', '.join(f'{name}={str(getattr(self, name))!r}' for name in held)})"
 
     def effective(self) -> Monomial:
         """What the variance of M W has: multiplier² · variance."""
@@ -54,6 +56,7 @@ class Scaling:
             self.multiplier * factor,
             self.variance / factor**2,
             self.rate / factor ** (2 if optimizer == "sgd" else 1),
+            self.eps * factor,
         )
 
 

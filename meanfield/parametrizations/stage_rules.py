@@ -78,7 +78,7 @@ class Builder:
     def bias_like(self, kind: str = "hidden") -> Matrix:
         """A bias, gain or shift as the optimizer moves it."""
         found = self.case.bias_factors(kind)
-        return Matrix(found["multiplier"], found["rate"], self.case.adam_eps(), 1.0, 1.0)
+        return Matrix(found["multiplier"], found["rate"], self.case.adam_eps("bias"), 1.0, 1.0)
 
 
 def stages_of(case: Case, among: Population) -> tuple[Chain, list[Affine]]:
@@ -135,12 +135,12 @@ def _dense(record: Dense, at: Builder) -> Stage:
     last = kind == "readout"
     out = 1.0 if last else case.width * at.number(record.expand, "the factor expand")
     of, of_bias, block = case.factors(kind), case.bias_factors(kind), at.layer - 1
-    scheme, eps = case.parametrization, case.adam_eps()
+    scheme = case.parametrization
     made = Affine(
         at.among,
         (scheme.stepping(kind), scheme.stepping("bias")),
-        Matrix(of["multiplier"], of["rate"], eps, at.neurons, out),
-        Matrix(of_bias["multiplier"], of_bias["rate"], eps, 1.0, out) if case.biases else None,
+        Matrix(of["multiplier"], of["rate"], case.adam_eps(kind), at.neurons, out),
+        Matrix(of_bias["multiplier"], of_bias["rate"], case.adam_eps("bias"), 1.0, out) if case.biases else None,
         case.deviation(record.sigma_w, case.sigma_w, block) * of["deviation"],
         case.deviation(record.sigma_b, case.sigma_b, block) * of_bias["deviation"],
         kind == "input",

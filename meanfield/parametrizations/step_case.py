@@ -79,8 +79,10 @@ class Case:
     def branch(self) -> float:
         return self.parametrization.at(self.width, self.blocks)["factors"]["branch"]
 
-    def adam_eps(self) -> float:
-        return self.eps * self.parametrization.at(self.width, self.blocks)["factors"]["eps"]
+    def adam_eps(self, kind: str) -> float:
+        """ε beside the gradients by the stored matrices of a kind."""
+        at = self.parametrization.at(self.width, self.blocks)
+        return self.eps * at["factors"]["eps"] * at[kind]["eps"]
 
     def kinds(self, layer: int) -> tuple[str, ...]:
         """The kind of every Dense of what makes a layer, in the order they are met."""

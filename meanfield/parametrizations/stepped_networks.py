@@ -43,17 +43,17 @@ def moves_of(case: Case, layers: Layers, optimizer: str) -> Callable[[Name, bool
         places = [place for place, one in enumerate(done) if isinstance(one, Affine)]
         for place, kind in zip(places, case.kinds(layer)):
             kinds[layer, place] = kind
-    scheme, eps = case.parametrization, case.adam_eps()
+    scheme = case.parametrization
 
     def move(name: Name, dense: bool) -> Move | None:
         kind = kinds.get((name.layer, name.place), "hidden" if name.layer < case.depth else "readout")
         if dense and name.name == "W":
             of = case.factors(kind)
-            return Move(scheme.stepping(kind), of["multiplier"], of["rate"], eps)
+            return Move(scheme.stepping(kind), of["multiplier"], of["rate"], case.adam_eps(kind))
         if dense and not case.biases:
             return None
         of = case.bias_factors(kind)
-        return Move(scheme.stepping("bias"), of["multiplier"], of["rate"], eps)
+        return Move(scheme.stepping("bias"), of["multiplier"], of["rate"], case.adam_eps("bias"))
 
     return move
 
