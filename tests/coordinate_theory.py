@@ -149,9 +149,9 @@ def chain_step(
         R = R0 + rest
         if k < last:
             root = float(mp.sqrt(2 * Q[k] / mp.pi))
-            mean, moves = of[k].slope * root, of[k].moves if delta[k] else 0.0
+            mean, moves = of[k].slope * root, of[k].moves
         else:
-            mean, moves = abs(chi), float(chi != 0)
+            mean, moves = abs(chi), 1.0
         own.append(A**2 * moves + 2 * A * R0 * mean + R0**2 * delta[k])
         total.append(A**2 * moves + 2 * A * R * mean + R**2 * delta[k] + X)
     sign = (chi > 0) - (chi < 0)
@@ -162,6 +162,8 @@ def chain_step(
 def own_part(one: Setting, square: float, size: float, deltas: float, planted: str = "") -> tuple[float, float]:
     """(A, R₀) of own = −A sgn delta − R₀ delta: square = |a|², size = Σ|a_j|, deltas = Σ delta² over the outputs."""
     A = R0 = 0.0
+    if deltas == 0:  # behind a readout of zeros: sgn 0 is 0
+        return A, R0
     M, Mb = abs(one.M), abs(one.Mb)
     for rule, eta, by, length, sign_sum in (
         (one.rule, one.eta, M, square, size),
@@ -172,7 +174,7 @@ def own_part(one: Setting, square: float, size: float, deltas: float, planted: s
         elif rule == "adam":
             A += eta * by * sign_sum
         else:
-            R0 += eta * by * (length / deltas) ** 0.5 if deltas else 0.0
+            R0 += eta * by * (length / deltas) ** 0.5
     return A, R0
 
 
