@@ -185,7 +185,7 @@ parametrizations.one_parametrization parametrizations.published parametrizations
 parametrizations.populations parametrizations.own_changes parametrizations.stages parametrizations.stage_rules
 parametrizations.first_step parametrizations.stepped_networks parametrizations.coordinate_rows
 parametrizations.coordinate_verdicts parametrizations.measured_frames parametrizations.coordinate_figures
-parametrizations.coordinate_result parametrizations.coordinate_check
+parametrizations.coordinate_result parametrizations.coordinate_check parametrizations.at_width
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.help cli.critical cli.laws cli.widths
 cli.kernels cli.init cli.gains cli.networks cli.recipes cli.coordinates cli.doctor
 cli.app

@@ -1,3 +1,5 @@
+from .at_width import per_layer as per_layer
+from .at_width import scaled as scaled
 from .coordinate_check import coordinate_check as coordinate_check
 from .coordinate_result import CoordinateCheck as CoordinateCheck
 from .coordinate_rows import CoordinateRow as CoordinateRow

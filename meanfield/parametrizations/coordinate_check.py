@@ -142,6 +142,13 @@ def _scheme(given: Any, optimizer: str | None) -> Parametrization:
     return given
 
 
+def case_of(
+    scheme: Parametrization, network: Any, sigma_w: Any, sigma_b: Any, parameters: dict[str, Any]
+) -> Case:
+    """A network in a parametrization, without sizes: what `coordinate_check` is given first."""
+    return _base(network, scheme, sigma_w, sigma_b, parameters)[0]
+
+
 def _base(
     network: Any, scheme: Parametrization, sigma_w: Any, sigma_b: Any, parameters: dict[str, Any]
 ) -> tuple[Case, Pairs, str]:
@@ -244,7 +251,7 @@ def _rows(case: Case, line: Squares, seen: Squares | None) -> list[CoordinateRow
     for k, (layer, matrix, kind) in enumerate(case.rows()):
         last = kind == "readout"
         columns = ("f", "Df_readout", "Df") if last else ("z", "own", "total")
-        for column, name in zip(columns, ("z", "own", "total")):
+        for column, name in zip((*columns, "gain"), ("z", "own", "total", "gain")):
             out.append(_row(case, layer, matrix, column, _at(line, name, k), _at(seen, name, k)))
         if last:
             out.append(_row(case, layer, matrix, "Df_features", line.features, seen and seen.features))
@@ -256,10 +263,17 @@ def _at(squares: Squares | None, name: str, k: int) -> np.ndarray | None:
 
 
 def _row(case: Case, layer: int, matrix: str, column: str, line: Any, seen: Any) -> CoordinateRow:
-    theory, theory_error = _rms(line)
-    measured_at, error = (None, None) if seen is None else _rms(seen)
+    of_one = _mean if column == "gain" else _rms
+    theory, theory_error = of_one(line)
+    measured_at, error = (None, None) if seen is None else of_one(seen)
     of = 0 if seen is None else len(seen)
     return CoordinateRow(case.depth, case.width, layer, matrix, column, theory, theory_error, measured_at, error, of)
+
+
+def _mean(values: np.ndarray) -> tuple[float, float]:
+    """The mean of numbers, and its standard error."""
+    spread = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    return float(np.mean(values)), spread
 
 
 def _rms(squares: np.ndarray) -> tuple[float, float]:

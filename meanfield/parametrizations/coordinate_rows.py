@@ -16,10 +16,11 @@ from meanfield.base.export import Result
 SIGMAS = 4.0  # deviations beyond which a number is off
 REPLICATES = 16  # of the populations that the theory averages over
 FINITE = 4.0  # times the number of Dense over the width: what finite width may change at most
-COLUMNS = ("z", "own", "total", "f", "Df", "Df_readout", "Df_features")
+COLUMNS = ("z", "own", "total", "gain", "f", "Df", "Df_readout", "Df_features")
 SAID = {
-    "z": "size at the start", "own": "own change", "total": "total change", "f": "f at the start", "Df": "change of f",
-    "Df_readout": "change of f by the readout", "Df_features": "change of f by features",
+    "z": "size at the start", "own": "own change", "total": "total change", "gain": "gain of the own step",
+    "f": "f at the start", "Df": "change of f", "Df_readout": "change of f by the readout",
+    "Df_features": "change of f by features",
 }  # fmt: skip
 LEAST = {"n": 0.05, "L": 0.12}  # an exponent below it is none; few blocks are not yet a power of their number
 
@@ -30,8 +31,10 @@ class CoordinateRow(Result):
 
     depth, width: of the network; layer, matrix: the Dense it belongs to, by its role in its block ("input" and
     "readout" outside); column: "z" (size at the start), "own" (change by its own parameters), "total" (all of it); of
-    the readout "f", "Df", "Df_readout", "Df_features". theory ± theory_error; measured ± error, None where nothing was
-    measured; networks: how many the error is of; allowance: what finite width may change, relative to the theory.
+    the readout "f", "Df", "Df_readout", "Df_features"; of all "gain", what its own step takes from the loss in first
+    order, a mean over networks and no square (of sgd, for one input of slope 1: rate · Θ of this matrix). theory ±
+    theory_error; measured ± error, None where nothing was measured; networks: how many the error is of; allowance: what
+    finite width may change, relative to the theory.
     """
 
     columns: ClassVar[tuple[str, ...]] = (

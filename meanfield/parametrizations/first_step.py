@@ -14,13 +14,15 @@ from meanfield.parametrizations.step_case import Case
 @dataclass(frozen=True, eq=False)
 class Squares:
     """Mean squares, a row for each replicate or network: z, own and total of every Dense (…, Dense), the last of which
-    makes the output; own and inherited of Δf stand in `readout` and `features`."""
+    makes the output; own and inherited of Δf stand in `readout` and `features`. gain: what the own step of every Dense
+    takes from the loss in first order, −Σ v·own, no square."""
 
     z: np.ndarray
     own: np.ndarray
     total: np.ndarray
     readout: np.ndarray
     features: np.ndarray
+    gain: np.ndarray
 
 
 def first_step(case: Case, neurons: int = 4096, replicates: int = 16, seed: int = 0) -> Squares:
@@ -39,6 +41,6 @@ def first_step(case: Case, neurons: int = 4096, replicates: int = 16, seed: int 
         network.backward(np.broadcast_to(case.cotangent, shape))
         network.step(np.zeros((1, *case.inputs.T.shape)))
     last = dense[-1]
-    squares = [np.stack([getattr(one, name) for one in dense], axis=1) for name in ("z2", "own2", "total2")]
+    squares = [np.stack([getattr(one, name) for one in dense], axis=1) for name in ("z2", "own2", "total2", "gain")]
     parts = [np.square(one).mean(axis=(1, 2)) for one in (last.own, last.inherited)]
-    return Squares(*squares, *parts)
+    return Squares(*squares[:3], *parts, squares[3])

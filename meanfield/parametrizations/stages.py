@@ -245,7 +245,7 @@ class Pooled(Stage):
 
 class Affine(Stage):
     """A Dense. After `step`, `z2`, `own2` and `total2` hold the mean squares of z, of what its own parameters changed,
-    and of all that changed, one for each replicate.
+    and of all that changed, `gain` what its own step takes from the loss in first order, one for each replicate.
 
     deviation_w, deviation_b: of m W √fan-in and of the bias as it is added; weights, bias: as the optimizer moves them
     (bias None: it stays). first: whether it is given the inputs of the network, which do not change; last: whether it
@@ -283,6 +283,7 @@ class Affine(Stage):
         if self.bias is not None:
             own = own + bias_change(self.optimizers[1], self.bias, self.v)
         self.own2 = np.square(own).mean(axis=(1, 2))
+        self.gain = -self.weights.fan_out * (self.v * own).sum(axis=2).mean(axis=1)
         self.inherited = self._inherited(change)
         total = own + self.inherited
         self.total2 = np.square(total).mean(axis=(1, 2))

@@ -35,6 +35,10 @@ class Case:
     slopes: np.ndarray
     biases: bool = True
 
+    def at(self, width: int, depth: int) -> Case:
+        """The same at another width and depth."""
+        return replace(self, width=width, depth=depth)
+
     @property
     def blocks(self) -> int:
         """L: blocks between the input layer and the readout."""

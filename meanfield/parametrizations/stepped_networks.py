@@ -81,4 +81,4 @@ def measured(
 
     each_network(one, networks, threads, progress)
     rows = {name: np.stack([found[i][name] for i in range(networks)]) for name in found[0]}
-    return Squares(rows["z"], rows["own"], rows["total"], rows["readout"], rows["features"])
+    return Squares(*(rows[name] for name in ("z", "own", "total", "readout", "features", "gain")))

@@ -75,7 +75,8 @@ def stepped(
     steps: int = 1,
 ) -> dict[str, np.ndarray]:
     """Mean squares over neurons and inputs of network `index`: "z", "own" and "total" of every Dense after so many
-    steps, of which the first needs no changed matrix; "readout" and "features" of the output's change.
+    steps, of which the first needs no changed matrix; "readout" and "features" of the output's change; "gain", what the
+    own step of each takes from the loss in first order, −Σ v·own.
 
     cotangent: ∂L/∂f (inputs, outputs), the same in every step. Of later steps, "own" is what the changed parameters of
     a Dense make of what it is given then, less what those at the start make of it.
@@ -98,6 +99,7 @@ def stepped(
         what: np.array([np.square(row[k]).mean() for row in rows.values()])
         for k, what in enumerate(("z", "own", "total"))
     }
+    made["gain"] = np.array([-float(np.vdot(before.dense[name].v, own)) for name, (_, own, _) in rows.items()])
     _, own, total = list(rows.values())[-1]
     return made | {"readout": np.square(own).mean(), "features": np.square(total - own).mean()}
 
