@@ -180,7 +180,8 @@ recipes.catalog recipes.one_recipe recipes.named
 recipes.audit.keys recipes.audit.sources recipes.audit.meanings recipes.audit.hugging_face recipes.audit.encoders
 recipes.audit.olmo recipes.audit.megatron recipes.audit.small recipes.audit.recognition recipes.audit.audited
 parametrizations.monomial parametrizations.scaling
-parametrizations.powers
+parametrizations.power_rules parametrizations.power_matrices parametrizations.power_places
+parametrizations.power_records parametrizations.power_table parametrizations.powers
 parametrizations.one_parametrization parametrizations.published parametrizations.step_case
 parametrizations.populations parametrizations.own_changes parametrizations.stages parametrizations.stage_rules
 parametrizations.first_step parametrizations.stepped_networks parametrizations.coordinate_rows

@@ -5,6 +5,7 @@ from .coordinate_result import CoordinateCheck as CoordinateCheck
 from .coordinate_rows import CoordinateRow as CoordinateRow
 from .monomial import Monomial as Monomial
 from .one_parametrization import Parametrization as Parametrization
+from .powers import Powers as Powers
 from .published import parametrization as parametrization
 from .scaling import Scaling as Scaling
 from .stage_rules import Builder as Builder
