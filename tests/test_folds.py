@@ -155,6 +155,8 @@ HOMES = {
     "empirical/network/program",
     "numeric/tokens/walk",
     "recipes/shapes",
+    "parametrizations/stage_rules",
+    "parametrizations/power_records",
 }
 RULES = {
     "BatchNorm": {"symbolic/blocks/batch"},
@@ -164,7 +166,7 @@ RULES = {
     "LayerNorm": {
         "symbolic/blocks/rules", "symbolic/blocks/naming", "symbolic/asymptotics/branch", "networks/transformers",
     },
-    "Scale": {"symbolic/blocks/rules", "tuning/records"},  # the factor of a branch that `recommend` writes
+    "Scale": {"symbolic/blocks/rules", "tuning/records", "parametrizations/step_case"},  # factors of branches that are written
 }
 
 

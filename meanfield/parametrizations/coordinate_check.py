@@ -17,7 +17,7 @@ from meanfield.comparison.check import network_and_pairs
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.checks import given_inputs
 from meanfield.networks.folds import fold, symbols_in
-from meanfield.networks.records import Block, Gate, Network
+from meanfield.networks.records import Block, Network, Residual
 from meanfield.parametrizations.coordinate_result import CoordinateCheck
 from meanfield.parametrizations.coordinate_rows import REPLICATES, CoordinateRow, with_allowances
 from meanfield.parametrizations.first_step import Squares, first_step
@@ -300,7 +300,8 @@ def _norms(block: Block) -> bool:
 
 
 def _gates(block: Block) -> int:
-    return fold(block, lambda one, inside: int(isinstance(one, Gate)) + sum(inside))
+    """How many products of two signals a block makes."""
+    return fold(block, lambda one, inside: int(bool(one.ways()) and not isinstance(one, Residual)) + sum(inside))
 
 
 def _spreads(rows: Sequence[CoordinateRow], networks: int) -> dict[tuple, float]:
