@@ -40,7 +40,7 @@ from .networks.records import Residual as Residual
 from .networks.records import Scale as Scale
 from .networks.records import Schedule as Schedule
 from .networks.records import Sequential as Sequential
-from .parametrizations.coordinate_check import coordinate_check as coordinate_check
+from .parametrizations.coordinates.coordinate_check import coordinate_check as coordinate_check
 from .parametrizations.published import parametrization as parametrization
 from .presentation.citation import cite as cite
 from .recipes.audit.audited import audit as audit

@@ -411,8 +411,8 @@ def test_dir_shows_the_public_names_and_nothing_else():
     shown = dir(mf)
     assert shown == sorted(mf.__all__) and {"derive", "check", "measure", "average", "register"} <= set(shown)
     rooms = {name for name in shown if inspect.ismodule(getattr(mf, name))}
-    assert rooms == {"architectures", "bias", "data", "empirical", "kernels", "networks", "parametrizations", "prediction", "presentation",
-                     "recipes", "symbolic", "symbols", "training", "tuning"}  # fmt: skip
+    assert rooms == {"architectures", "bias", "data", "empirical", "kernels", "networks", "parametrizations",
+                     "prediction", "presentation", "recipes", "symbolic", "symbols", "training", "tuning"}  # fmt: skip
     assert not any(name.startswith("_") for name in shown)
     space: dict = {}
     exec("from meanfield import *", space)

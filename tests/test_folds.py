@@ -155,8 +155,8 @@ HOMES = {
     "empirical/network/program",
     "numeric/tokens/walk",
     "recipes/shapes",
-    "parametrizations/stage_rules",
-    "parametrizations/power_records",
+    "parametrizations/step/stage_rules",
+    "parametrizations/exponents/power_records",
 }
 RULES = {
     "BatchNorm": {"symbolic/blocks/batch"},
@@ -166,7 +166,8 @@ RULES = {
     "LayerNorm": {
         "symbolic/blocks/rules", "symbolic/blocks/naming", "symbolic/asymptotics/branch", "networks/transformers",
     },
-    "Scale": {"symbolic/blocks/rules", "tuning/records", "parametrizations/step_case"},  # factors of branches that are written
+    # factors of branches that are written
+    "Scale": {"symbolic/blocks/rules", "tuning/records", "parametrizations/step/step_case"},
 }
 
 

@@ -179,14 +179,16 @@ recipes.shapes recipes.language recipes.open_models recipes.vision recipes.schem
 recipes.catalog recipes.one_recipe recipes.named
 recipes.audit.keys recipes.audit.sources recipes.audit.meanings recipes.audit.hugging_face recipes.audit.encoders
 recipes.audit.olmo recipes.audit.megatron recipes.audit.small recipes.audit.recognition recipes.audit.audited
-parametrizations.monomial parametrizations.scaling
-parametrizations.power_rules parametrizations.power_matrices parametrizations.power_places
-parametrizations.power_records parametrizations.power_table parametrizations.powers
-parametrizations.one_parametrization parametrizations.published parametrizations.step_case
-parametrizations.populations parametrizations.own_changes parametrizations.stages parametrizations.stage_rules
-parametrizations.first_step parametrizations.stepped_networks parametrizations.coordinate_rows
-parametrizations.coordinate_verdicts parametrizations.measured_frames parametrizations.coordinate_figures
-parametrizations.coordinate_result parametrizations.coordinate_check parametrizations.at_width
+parametrizations.exponents.monomial parametrizations.exponents.scaling parametrizations.exponents.power_rules
+parametrizations.exponents.power_matrices parametrizations.exponents.power_places
+parametrizations.exponents.power_records parametrizations.exponents.power_table parametrizations.exponents.powers
+parametrizations.one_parametrization parametrizations.published parametrizations.step.step_case
+parametrizations.step.populations parametrizations.step.own_changes parametrizations.step.stages
+parametrizations.step.stage_rules parametrizations.step.first_step parametrizations.step.stepped_networks
+parametrizations.coordinates.coordinate_rows parametrizations.coordinates.coordinate_verdicts
+parametrizations.coordinates.measured_frames parametrizations.coordinates.coordinate_figures
+parametrizations.coordinates.coordinate_result parametrizations.coordinates.coordinate_check
+parametrizations.coordinates.at_width
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.help cli.critical cli.laws cli.widths
 cli.kernels cli.init cli.gains cli.networks cli.recipes cli.coordinates cli.doctor
 cli.app

@@ -70,7 +70,7 @@ def coordinate_check(
     picture (.png, .pdf, .svg), .json, .tex or .txt. Exit code 1 where networks are
     beside the line.
     """
-    from meanfield.parametrizations.coordinate_check import coordinate_check as checked
+    from meanfield.parametrizations.coordinates.coordinate_check import coordinate_check as checked
     from meanfield.parametrizations.published import parametrization
 
     drawing = output is not None and output.suffix.lower() in FORMATS

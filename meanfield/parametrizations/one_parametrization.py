@@ -10,9 +10,9 @@ from meanfield.base.errors import MeanFieldError
 from meanfield.base.export import Result
 from meanfield.base.printed import columns
 from meanfield.base.tex.prose import booktabs, prose
-from meanfield.parametrizations.monomial import Monomial
-from meanfield.parametrizations.powers import Powers, powers_of
-from meanfield.parametrizations.scaling import KINDS, ONE, OPTIMIZERS, PLAIN, Scaling, scaling_of
+from meanfield.parametrizations.exponents.monomial import Monomial
+from meanfield.parametrizations.exponents.powers import Powers, powers_of
+from meanfield.parametrizations.exponents.scaling import KINDS, ONE, OPTIMIZERS, PLAIN, Scaling, scaling_of
 
 
 @record

@@ -8,8 +8,8 @@ from typing import Any
 
 from meanfield.base.arguments import choice, shown, spoken
 from meanfield.base.errors import MeanFieldError
+from meanfield.parametrizations.exponents.scaling import KINDS, OPTIMIZERS, Scaling
 from meanfield.parametrizations.one_parametrization import Parametrization
-from meanfield.parametrizations.scaling import KINDS, OPTIMIZERS, Scaling
 
 Table = dict[str, Any]
 

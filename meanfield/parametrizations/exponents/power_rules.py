@@ -3,7 +3,7 @@
 A rule is a record where it stands in a network. `forward` takes the exponent of K (the mean square of what it is
 given), `backward` that of the root mean square of ∂f/∂z behind it, `step` that of how much what it is given has
 changed; None stands for what does not change at all. Exponents are those of one size, n or L: the rules are followed
-once for each. A rule for a record of one's own is added by `meanfield.parametrizations.power_places.power_rule`.
+once for each. A rule for a record of one's own is added by `power_rule`.
 Source: derived here; max-plus rules of this kind are those of [2011.14522].
 """
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from meanfield.parametrizations.coordinate_rows import (
+from meanfield.parametrizations.coordinates.coordinate_rows import (
     LEAST,
     SAID,
     SIGMAS,

@@ -14,8 +14,8 @@ import numpy as np
 
 from meanfield.networks.pooling import POOLS
 from meanfield.numeric.quadrature.slopes import Slopes
-from meanfield.parametrizations.own_changes import Matrix, bias_change, own_change
-from meanfield.parametrizations.populations import Population, inverse, mean_product, root
+from meanfield.parametrizations.step.own_changes import Matrix, bias_change, own_change
+from meanfield.parametrizations.step.populations import Population, inverse, mean_product, root
 
 SMALL = 1e-7  # changes below it are multiplied with the slope, as a difference would lose their digits
 

@@ -27,9 +27,9 @@ from meanfield.networks.records import (
     Schedule,
     Sequential,
 )
-from meanfield.parametrizations.power_matrices import Affine, Moved
-from meanfield.parametrizations.power_places import DEPTH, WIDTH, Place, power_rule
-from meanfield.parametrizations.power_rules import (
+from meanfield.parametrizations.exponents.power_matrices import Affine, Moved
+from meanfield.parametrizations.exponents.power_places import DEPTH, WIDTH, Place, power_rule
+from meanfield.parametrizations.exponents.power_rules import (
     ZERO,
     Chain,
     Function,

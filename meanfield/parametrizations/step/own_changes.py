@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from meanfield.parametrizations.populations import Population, inverse, mean_product, root
+from meanfield.parametrizations.step.populations import Population, inverse, mean_product, root
 
 FEW = 512  # neurons that the average over one matrix's inputs is taken of where it is one for each output
 NODES = 96  # of the table of such an average for one input

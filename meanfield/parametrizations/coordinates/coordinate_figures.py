@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from meanfield.base.drawing import COLOURS, LOOK, STYLES, WIDTH, drawn, new_figure, require
-from meanfield.parametrizations.coordinate_rows import CoordinateRow, where
+from meanfield.parametrizations.coordinates.coordinate_rows import CoordinateRow, where
 
 PANELS = (
     ("own", ("own",), "own change"),

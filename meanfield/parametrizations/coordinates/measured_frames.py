@@ -13,7 +13,7 @@ from typing import Any
 from meanfield.base.arguments import finite, shown, whole
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.words import unknown
-from meanfield.parametrizations.coordinate_rows import COLUMNS, with_allowances
+from meanfield.parametrizations.coordinates.coordinate_rows import COLUMNS, with_allowances
 
 NEEDED = ("width", "layer", "column", "value")
 ALSO = ("depth", "matrix", "error")

@@ -27,9 +27,9 @@ from meanfield.networks.records import (
     Sequential,
 )
 from meanfield.numeric.quadrature.slopes import slopes_of
-from meanfield.parametrizations.own_changes import Matrix
-from meanfield.parametrizations.populations import Population
-from meanfield.parametrizations.stages import (
+from meanfield.parametrizations.step.own_changes import Matrix
+from meanfield.parametrizations.step.populations import Population
+from meanfield.parametrizations.step.stages import (
     STAGES,
     Affine,
     Chain,
@@ -44,7 +44,7 @@ from meanfield.parametrizations.stages import (
     Times,
     stage,
 )
-from meanfield.parametrizations.step_case import Case
+from meanfield.parametrizations.step.step_case import Case
 
 
 @dataclass

@@ -18,13 +18,13 @@ from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.checks import given_inputs
 from meanfield.networks.folds import fold, symbols_in
 from meanfield.networks.records import Block, Network, Residual
-from meanfield.parametrizations.coordinate_result import CoordinateCheck
-from meanfield.parametrizations.coordinate_rows import REPLICATES, CoordinateRow, with_allowances
-from meanfield.parametrizations.first_step import Squares, first_step
+from meanfield.parametrizations.coordinates.coordinate_result import CoordinateCheck
+from meanfield.parametrizations.coordinates.coordinate_rows import REPLICATES, CoordinateRow, with_allowances
 from meanfield.parametrizations.one_parametrization import Parametrization
 from meanfield.parametrizations.published import parametrization as named
-from meanfield.parametrizations.step_case import Case
-from meanfield.parametrizations.stepped_networks import measured
+from meanfield.parametrizations.step.first_step import Squares, first_step
+from meanfield.parametrizations.step.step_case import Case
+from meanfield.parametrizations.step.stepped_networks import measured
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory.derivation import asked_of
 from meanfield.theory.verbs.values import deviations, double, with_values

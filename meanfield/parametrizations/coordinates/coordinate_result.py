@@ -12,8 +12,8 @@ from meanfield.base.errors import MeanFieldError, one_line
 from meanfield.base.export import Result
 from meanfield.base.printed import columns, wrapped
 from meanfield.base.tex.prose import booktabs, prose
-from meanfield.parametrizations.coordinate_rows import COLUMNS, CoordinateRow, Finding, where, written_power
-from meanfield.parametrizations.coordinate_verdicts import not_flat, off_the_line
+from meanfield.parametrizations.coordinates.coordinate_rows import COLUMNS, CoordinateRow, Finding, where, written_power
+from meanfield.parametrizations.coordinates.coordinate_verdicts import not_flat, off_the_line
 from meanfield.parametrizations.one_parametrization import Parametrization
 
 SHOWN = 5  # layers at either end of a deep network that are printed
@@ -103,7 +103,7 @@ class CoordinateCheck(Result):
         >>> print(line.compare(own).verdict)
         1 columns are beside the line; first: layer 2: own change is 2 times the line at every width
         """
-        from meanfield.parametrizations.measured_frames import compared
+        from meanfield.parametrizations.coordinates.measured_frames import compared
 
         return compared(self, frame)
 
@@ -167,7 +167,7 @@ class CoordinateCheck(Result):
     def plot(self, ax: Any = None) -> Any:
         """Widths on one axis, sizes on the other: lines of theory, points of networks, a panel for own changes, one for
         total changes, one for the output."""
-        from meanfield.parametrizations.coordinate_figures import plot_check
+        from meanfield.parametrizations.coordinates.coordinate_figures import plot_check
 
         return plot_check(self, ax)
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.parametrizations.populations import Population
-from meanfield.parametrizations.stage_rules import stages_of
-from meanfield.parametrizations.step_case import Case
+from meanfield.parametrizations.step.populations import Population
+from meanfield.parametrizations.step.stage_rules import stages_of
+from meanfield.parametrizations.step.step_case import Case
 
 
 @dataclass(frozen=True, eq=False)

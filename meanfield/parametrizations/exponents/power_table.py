@@ -12,7 +12,7 @@ from meanfield.base.export import Result
 from meanfield.base.printed import columns, wrapped
 from meanfield.base.tex.prose import booktabs, prose
 from meanfield.base.words import unknown
-from meanfield.parametrizations.monomial import Monomial
+from meanfield.parametrizations.exponents.monomial import Monomial
 
 VERDICTS = ("maximal", "lazy", "vanishing", "growing")  # from the best to the worst
 SIZES = ("K", "delta", "own", "bias", "inherited", "total", "effect", "eps")

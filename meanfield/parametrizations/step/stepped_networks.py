@@ -17,8 +17,8 @@ from meanfield.empirical.network.weights import Name
 from meanfield.empirical.training.first_steps import stepped
 from meanfield.empirical.training.own_steps import Move
 from meanfield.empirical.training.passes import Layers
-from meanfield.parametrizations.first_step import Squares
-from meanfield.parametrizations.step_case import Case
+from meanfield.parametrizations.step.first_step import Squares
+from meanfield.parametrizations.step.step_case import Case
 
 
 def layers_of(case: Case, pairs: Mapping[Hashable, ScalarPair]) -> Layers:

@@ -9,9 +9,9 @@ from typing import Any
 
 from meanfield.base.errors import MeanFieldError
 from meanfield.networks.records import Block, Param, Schedule
-from meanfield.parametrizations.monomial import Monomial
-from meanfield.parametrizations.power_matrices import Affine, Gains, Moved
-from meanfield.parametrizations.power_rules import ZERO, NoPower, Rule, Watch
+from meanfield.parametrizations.exponents.monomial import Monomial
+from meanfield.parametrizations.exponents.power_matrices import Affine, Gains, Moved
+from meanfield.parametrizations.exponents.power_rules import ZERO, NoPower, Rule, Watch
 
 WIDTH, DEPTH = "of_width", "of_depth"
 
@@ -41,7 +41,7 @@ class Place:
         if made is None:
             raise MeanFieldError(
                 f"Powers were asked of a network with {type(record).__name__}, of which no rule is known; add one with "
-                "power_rule of meanfield.parametrizations.power_records."
+                "power_rule of meanfield.parametrizations.exponents.power_records."
             )
         return made(record, self)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from meanfield.base.arguments import record, shown
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.words import unknown
-from meanfield.parametrizations.monomial import Monomial
+from meanfield.parametrizations.exponents.monomial import Monomial
 
 KINDS = ("input", "hidden", "readout", "bias")
 OPTIMIZERS = ("sgd", "adam", "muon")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from meanfield.parametrizations.power_rules import ZERO, Change, NoPower, Rule, Watch, largest, times
+from meanfield.parametrizations.exponents.power_rules import ZERO, Change, NoPower, Rule, Watch, largest, times
 
 
 @dataclass(eq=False)
