@@ -41,6 +41,8 @@ def first_step(case: Case, neurons: int = 4096, replicates: int = 16, seed: int 
         network.backward(np.broadcast_to(case.cotangent, shape))
         network.step(np.zeros((1, *case.inputs.T.shape)))
     last = dense[-1]
-    squares = [np.stack([getattr(one, name) for one in dense], axis=1) for name in ("z2", "own2", "total2", "gain")]
-    parts = [np.square(one).mean(axis=(1, 2)) for one in (last.own, last.inherited)]
-    return Squares(*squares[:3], *parts, squares[3])
+    z, own, total, gain = (
+        np.stack([getattr(one, name) for one in dense], axis=1) for name in ("z2", "own2", "total2", "gain")
+    )
+    readout, features = (np.square(one).mean(axis=(1, 2)) for one in (last.own, last.inherited))
+    return Squares(z, own, total, readout, features, gain)
