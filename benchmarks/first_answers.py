@@ -38,6 +38,9 @@ CALLS = (
     "mf.recipe('gpt2').report()",
     "mf.recipe('gpt2', depth=48, width=1600).report()",
     "mf.recipe('llama').report()",
+    "mf.parametrization('mup').powers('gelu', residual=True, norm='pre')",
+    "mf.coordinate_check('gelu', 'depth_mup', residual=True, depth=66, widths=(256,), rate=0.01)",
+    "mf.coordinate_check('tanh', 'mup', depth=5, networks=16)",
     "mf.gains('z*sigmoid(2*z)')",
     *(f"verb({verb!r})" for verb in VERBS),
 )

@@ -120,11 +120,12 @@ def coordinate_check(
                     seen = measured(case, pairs, networks, seed, steps, later if steps > 1 else None, threads, count)
                     done += networks
                 rows += _rows(case, line, seen)
-    made = CoordinateCheck(
-        scheme, about, eta, base.eps, steps, networks, seed, tuple(with_allowances(rows, _dense_counts(base, every))),
-        _spread=_spreads(rows, networks),
-    )  # fmt: skip
-    return made
+    judged = with_allowances(rows, _dense_counts(base, every))
+    if steps > 1:  # later steps have no line
+        judged = [replace(row, allowance=math.inf) for row in judged]
+    return CoordinateCheck(
+        scheme, about, eta, base.eps, steps, networks, seed, tuple(judged), _spread=_spreads(rows, networks)
+    )
 
 
 def _scheme(given: Any, optimizer: str | None) -> Parametrization:
@@ -149,10 +150,22 @@ def case_of(
     return _base(network, scheme, sigma_w, sigma_b, parameters)[0]
 
 
+def _refuse_growth(scheme: Parametrization) -> None:
+    """Hidden layers whose preactivations grow with the width have no limit to compare with."""
+    for kind, fan in (("input", 0), ("hidden", 1)):
+        power = scheme.of(kind).effective().of_width + fan
+        if power > 0:
+            raise MeanFieldError(
+                f"A coordinate check was asked of a parametrization whose forward pass grows with n: the mean square of "
+                f"what its {kind} matrices make has the exponent {power}; take smaller variances or multipliers."
+            )
+
+
 def _base(
     network: Any, scheme: Parametrization, sigma_w: Any, sigma_b: Any, parameters: dict[str, Any]
 ) -> tuple[Case, Pairs, str]:
     """The case with its record, without sizes; functions that networks lack; the network in words."""
+    _refuse_growth(scheme)
     theory, values = asked_of(network, parameters)
     numbers = {name: double(name, value) for name, value in values.items()}
     record, pairs = network_and_pairs(theory, numbers)

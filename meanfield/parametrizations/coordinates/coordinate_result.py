@@ -13,7 +13,7 @@ from meanfield.base.export import Result
 from meanfield.base.printed import columns, wrapped
 from meanfield.base.tex.prose import booktabs, prose
 from meanfield.parametrizations.coordinates.coordinate_rows import COLUMNS, CoordinateRow, Finding, where, written_power
-from meanfield.parametrizations.coordinates.coordinate_verdicts import not_flat, off_the_line
+from meanfield.parametrizations.coordinates.coordinate_verdicts import first_of, not_flat, off_the_line
 from meanfield.parametrizations.one_parametrization import Parametrization
 
 SHOWN = 5  # layers at either end of a deep network that are printed
@@ -67,14 +67,18 @@ class CoordinateCheck(Result):
 
     @property
     def verdict(self) -> str:
-        """In words: what is beside the line first where it is first met, own changes before what is inherited."""
+        """In words: how much is beside the line, and first what departs most with n or L, a Dense's own change before
+        what is inherited."""
         if all(row.measured is None for row in self.rows):
             return "theory alone: nothing was measured"
+        if self.steps > 1:
+            return f"measured after {self.steps} steps, beside the line of the first"
         found = self.findings
         if not found:
             return "networks follow the line"
-        first = sorted(found, key=lambda one: (one.column not in ("own", "Df_readout"), one.layer))
-        return f"{len(found)} columns are beside the line; first: {first[0].text}"
+        if len(found) == 1:
+            return f"1 column is beside the line: {found[0].text}"
+        return f"{len(found)} columns are beside the line; first: {first_of(found).text}"
 
     def column(self, name: str, layer: int | None = None, matrix: str | None = None) -> list[CoordinateRow]:
         """The rows of one column ("own", "total", …), of one layer or matrix where it is given."""
@@ -93,15 +97,16 @@ class CoordinateCheck(Result):
 
         frame: a pandas DataFrame, rows as mappings, or the path of a .csv file, with a row for each number: width,
         layer, column and value; depth where several were asked for, matrix ("up", "down") where a layer has several,
-        error where it is known. Numbers are root mean squares over neurons and inputs. A column without errors is
-        taken to be of one network, whose spread the networks of this check have shown (10 % without them).
+        error where it is known, and of how many networks. Numbers are root mean squares over neurons and inputs. A
+        number without an error is taken to be of one network, whose spread the networks of this check have shown (10 %
+        without them); several of one place count as several networks.
 
         >>> from meanfield.parametrizations import parametrization
         >>> line = coordinate_check("tanh", parametrization("mup"), widths=(64, 256, 1024), depth=4, rate=0.01)
         >>> own = [{"width": row.width, "layer": 2, "column": "own", "value": 2 * row.theory}
         ...        for row in line.column("own", layer=2)]
         >>> print(line.compare(own).verdict)
-        1 columns are beside the line; first: layer 2: own change is 2 times the line at every width
+        1 column is beside the line: layer 2: own change is 2 times the line at every width
         """
         from meanfield.parametrizations.coordinates.measured_frames import compared
 

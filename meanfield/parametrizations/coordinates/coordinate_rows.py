@@ -38,8 +38,8 @@ class CoordinateRow(Result):
     """
 
     columns: ClassVar[tuple[str, ...]] = (
-        "depth", "width", "layer", "matrix", "column", "theory", "theory_error", "measured", "error", "ratio",
-        "ratio_error", "allowance", "is_off",
+        "depth", "width", "layer", "matrix", "column", "theory", "theory_error", "measured", "error", "networks",
+        "ratio", "ratio_error", "allowance", "is_off",
     )  # fmt: skip
 
     depth: int
@@ -159,7 +159,9 @@ def where(layer: int, matrix: str, depth: int | None, several: bool) -> str:
 
 
 def written_power(name: str, power: float) -> str:
-    """n^-1/2 where the exponent is near a fraction of small denominator, else n^-0.31."""
-    near = Fraction(power).limit_denominator(4)
+    """n^(-1/2) where the exponent is near a whole number or half of one, else n^-0.31."""
+    near = Fraction(power).limit_denominator(2)
     shown = str(near) if near and abs(float(near) - power) < 0.06 else f"{power:.2f}"
+    if shown == "1":
+        return name
     return f"{name}^{shown if '/' not in shown else f'({shown})'}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from meanfield.parametrizations.coordinates.coordinate_rows import (
     written_power,
 )
 
+ALIKE = 0.15  # powers that differ by less are those of one cause
 CHANGES = ("own", "total", "Df", "Df_readout", "Df_features")
 
 
@@ -35,11 +37,35 @@ def off_the_line(rows: Sequence[CoordinateRow]) -> list[Finding]:
         place = where(layer, matrix, depth, several)
         if power:
             how = f"{'falls' if power < 0 else 'grows'} as {written_power('n', power)} beside the line"
+        elif factor == 0:
+            how = "vanishes, and the line does not"
         else:
-            at = "every width" if len(held) > 1 else f"width {last.width}"
+            at = "every width" if _constant(held) else f"width {last.width}"
             how = f"is {factor:.3g} times the line at {at}"
         found.append(Finding(depth, layer, matrix, column, factor, power, "n", f"{place}: {SAID[column]} {how}"))
     return found + (_over_depths(rows) if several else [])
+
+
+def _constant(rows: Sequence[CoordinateRow]) -> bool:
+    """Whether the ratio is one number at all of several widths, within errors and what finite width may change."""
+    last = rows[-1]
+    assert last.ratio is not None
+    for row in rows[:-1]:
+        error = math.hypot(row.ratio_error or 0.0, last.ratio_error or 0.0)
+        bound = max(row.sigmas, last.sigmas) * error + (row.allowance + last.allowance) * last.ratio + 1e-9
+        if row.ratio is None or abs(row.ratio - last.ratio) > bound:
+            return False
+    return len(rows) > 1
+
+
+def first_of(findings: Sequence[Finding]) -> Finding:
+    """The finding that is nearest to a cause: of those that depart by the steepest power, changes by a Dense's own
+    parameters before what is inherited, then the first layer."""
+    steepest = max(abs(one.power) for one in findings) - ALIKE
+    return min(
+        (one for one in findings if abs(one.power) >= steepest),
+        key=lambda one: (one.column not in ("own", "Df_readout"), one.of != "L", one.layer),
+    )
 
 
 def _over_depths(rows: Sequence[CoordinateRow]) -> list[Finding]:
@@ -53,8 +79,8 @@ def _over_depths(rows: Sequence[CoordinateRow]) -> list[Finding]:
         if power:
             last = group[-1]
             text = (
-                f"{where(last.layer, matrix, None, False)} of the last block: {SAID[column]} "
-                f"{'falls' if power < 0 else 'grows'} as {written_power('L', power)} beside the line"
+                f"{_end(matrix)}: {SAID[column]} {'falls' if power < 0 else 'grows'} as {written_power('L', power)} "
+                "beside the line"
             )
             found.append(Finding(None, last.layer, matrix, column, last.ratio or 0.0, power, "L", text))
     return found
@@ -65,6 +91,13 @@ def _of_ends(row: CoordinateRow) -> tuple[str, str] | None:
     if row.matrix in ("input", "readout") or row.layer == row.depth - 1:
         return row.matrix, row.column
     return None
+
+
+def _end(matrix: str) -> str:
+    """Where networks of several depths are compared, in words."""
+    if matrix in ("input", "readout"):
+        return matrix
+    return "last block" + ("" if matrix == "dense" else f", {matrix}")
 
 
 def _departs(sizes: Sequence[int], rows: Sequence[CoordinateRow]) -> float:
@@ -95,8 +128,7 @@ def not_flat(rows: Sequence[CoordinateRow]) -> list[Finding]:
         for (matrix, column), group in _groups([row for row in changes if row.width == widest], _of_ends).items():
             text = _power_of("L", [max(row.depth - 2, 1) for row in group], group)
             if text:
-                place = where(group[-1].layer, matrix, None, False)
-                said = f"{place} of the last block: {SAID[column]} {text[1]}"
+                said = f"{_end(matrix)}: {SAID[column]} {text[1]}"
                 found.append(Finding(None, group[-1].layer, matrix, column, 1.0, text[0], "L", said))
     return found
 

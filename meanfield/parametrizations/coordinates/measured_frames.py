@@ -16,10 +16,10 @@ from meanfield.base.words import unknown
 from meanfield.parametrizations.coordinates.coordinate_rows import COLUMNS, with_allowances
 
 NEEDED = ("width", "layer", "column", "value")
-ALSO = ("depth", "matrix", "error")
+ALSO = ("depth", "matrix", "error", "networks")
 SPREAD = 0.1  # relative, of one network of which nothing is known
 MOST = 10**6  # rows of a file
-MANY = 1000  # errors that are given are taken as known
+MANY = 1000  # networks of an error that does not say of how many it is: it is taken as known
 
 
 def compared(check: Any, frame: Any) -> Any:
@@ -29,14 +29,14 @@ def compared(check: Any, frame: Any) -> Any:
         raise MeanFieldError("The frame holds no rows; it needs " + _wanted() + ".")
     known = {(*row.key, row.width): row for row in check.rows}
     depths = {row.depth for row in check.rows}
-    found: dict[tuple, list[tuple[float, float | None]]] = defaultdict(list)
+    found: dict[tuple, list[dict[str, Any]]] = defaultdict(list)
     for k, row in enumerate(given, 1):
-        found[_place(row, k, check, depths)].append((row["value"], row["error"]))
+        found[_place(row, k, check, depths)].append(row)
     rows = []
     for key, row in known.items():
         if key in found:
-            measured, error = _joined(found[key], check._spread.get(key, SPREAD))
-            rows.append(replace(row, measured=measured, error=error, networks=MANY))
+            measured, error, networks = _joined(found[key], check._spread.get(key, SPREAD))
+            rows.append(replace(row, measured=measured, error=error, networks=networks))
         else:
             rows.append(replace(row, measured=None, error=None, networks=0))
     dense = {d: len({(r.layer, r.matrix) for r in check.rows if r.depth == d}) for d in depths}
@@ -80,7 +80,8 @@ def _number(row: Mapping[str, Any], k: int) -> dict[str, Any]:
     depth = None if _empty(held.get("depth")) else whole(held["depth"], f"The depth of row {k}", 1, 1 << 20)
     matrix = None if _empty(held.get("matrix")) else str(held["matrix"]).strip()
     out |= {"column": str(held["column"]).strip(), "depth": depth, "matrix": matrix}
-    return out | {"value": value, "error": error}
+    networks = None if _empty(held.get("networks")) else whole(held["networks"], f"The networks of row {k}", 1, 1 << 30)
+    return out | {"value": value, "error": error, "networks": networks}
 
 
 def _empty(value: Any) -> bool:
@@ -118,10 +119,11 @@ def _place(row: dict[str, Any], k: int, check: Any, depths: set[int]) -> tuple:
     return depth, row["layer"], matrix, column, row["width"]
 
 
-def _joined(given: list[tuple[float, float | None]], spread: float) -> tuple[float, float]:
-    """The root mean square of several runs and its error: theirs, their scatter, or that of one network."""
-    size = math.sqrt(sum(value**2 for value, _ in given) / len(given))
-    errors = [error for _, error in given if error is not None]
+def _joined(given: list[dict[str, Any]], spread: float) -> tuple[float, float, int]:
+    """The root mean square of several runs, its error (theirs, or that of as many networks) and of how many it is."""
+    size = math.sqrt(sum(row["value"] ** 2 for row in given) / len(given))
+    errors = [row["error"] for row in given if row["error"] is not None]
     if len(errors) == len(given):
-        return size, math.sqrt(sum(error**2 for error in errors)) / len(given)
-    return size, max(spread, 1e-3) * size / math.sqrt(len(given))
+        networks = sum(row["networks"] or MANY for row in given)
+        return size, math.sqrt(sum(error**2 for error in errors)) / len(given), networks
+    return size, max(spread, 1e-3) * size / math.sqrt(len(given)), MANY
