@@ -93,6 +93,8 @@ def coordinate_check(
     steps, networks = whole(steps, "steps", 1, 10**6), whole(networks, "networks", 0, 10**6)
     if neurons is not None:
         neurons = whole(neurons, "neurons", 16, 1 << 20) // 2 * 2
+    if networks == 1:
+        raise MeanFieldError("One network shows no error of its own; give networks=0 for theory alone, or 2 or more.")
     if steps > 1 and not networks:
         raise MeanFieldError(
             f"{steps} steps were asked for without networks, but later steps are measured alone; give networks=."
@@ -156,8 +158,8 @@ def _refuse_growth(scheme: Parametrization) -> None:
         power = scheme.of(kind).effective().of_width + fan
         if power > 0:
             raise MeanFieldError(
-                f"A coordinate check was asked of a parametrization whose forward pass grows with n: the mean square of "
-                f"what its {kind} matrices make has the exponent {power}; take smaller variances or multipliers."
+                f"A coordinate check was asked of a parametrization whose forward pass grows with n: the mean square "
+                f"of what its {kind} matrices make has the exponent {power}; take smaller variances or multipliers."
             )
 
 
