@@ -9,7 +9,7 @@ import typer
 
 from meanfield.base.results import MeanFieldError
 from meanfield.cli import output as out
-from meanfield.cli.options import Json, Output, chosen
+from meanfield.cli.options import Json, Latex, Output, chosen
 from meanfield.recipes.audit.audited import audit as audited
 from meanfield.recipes.catalog import names, row_of
 from meanfield.recipes.named import recipe as named
@@ -41,6 +41,7 @@ def audit(
     tokens: Followed = None,
     draws: Draws = 4,
     seed: Seed = 0,
+    latex: Latex = False,
     json: Json = False,
     output: Output = None,
 ) -> None:  # fmt: skip
@@ -50,7 +51,7 @@ def audit(
     correlation, J, attention and branches by block, the one change that helps
     most, and which keys fixed the law. Nothing of the file is executed.
     """
-    form = chosen(json, output)
+    form = chosen(json, output, latex)
     found = audited(config, reader=reader)
     inputs = {"config": str(config), "reader": found.reader}
     _answer("audit", found.recipe, compare, tokens, draws, seed, form, inputs, found)
@@ -69,6 +70,7 @@ def recipe(
     tokens: Followed = None,
     draws: Draws = 4,
     seed: Seed = 0,
+    latex: Latex = False,
     json: Json = False,
     output: Output = None,
 ) -> None:
@@ -78,7 +80,7 @@ def recipe(
     stream, tokens' correlation, J, attention and branches by block, and the one
     change that helps most.
     """
-    form = chosen(json, output)
+    form = chosen(json, output, latex)
     if listed:
         rows = {one: row_of(one).source for one in names()}
         space = max(map(len, rows)) + 2
@@ -107,6 +109,9 @@ def _answer(
         results: dict[str, Any] = {"report": report} | ({"audit": found} if found is not None else {})
         results |= {"comparison": beside} if beside is not None else {}
         out.emit(out.document(verb, inputs | settings, results), form.path)
+        return
+    if form.latex:
+        out.emit(report.latex(), form.path)
         return
     parts = [f"assumed: {found.assumed}"] if found is not None else []
     parts += [str(report)] + ([str(beside)] if beside is not None else [])

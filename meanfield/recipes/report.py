@@ -14,6 +14,7 @@ from meanfield.base.arrays import Arrays
 from meanfield.base.export import Result, plain
 from meanfield.base.printed import wrapped
 from meanfield.base.results import MeanFieldError, one_line
+from meanfield.base.tex.prose import booktabs, prose
 from meanfield.recipes.change import Change, best_change
 from meanfield.recipes.described import Described
 from meanfield.recipes.findings import assumed, findings
@@ -83,11 +84,10 @@ class Report(Result):
         return Arrays({"layer": (("layer",), layers)}, columns, {"tokens": self.tokens, "draws": self.draws})
 
     def latex(self) -> str:
-        """The table of blocks as LaTeX."""
-        names = ("$l$", "$K/K_1$", "$c$", r"$\log J$", "scores", r"entropy$/\log T$", "branches of the stream")
-        rows = [" & ".join(names) + r" \\"] + [" & ".join(row) + r" \\" for row in _rows(self.followed)]
-        body = "\n".join([rows[0], r"\hline", *rows[1:]])
-        return f"\\begin{{tabular}}{{r*{{{len(names) - 1}}}{{l}}}}\n{body}\n\\end{{tabular}}"
+        """The table of blocks as LaTeX (booktabs)."""
+        names = ["$l$", "$K/K_1$", "$c$", r"$\log J$", "scores", r"entropy$/\log T$", "branches of the stream"]
+        caption = prose(f"{self.recipe.name}: {self.recipe.depth} blocks of width {self.recipe.width}")
+        return booktabs(caption, names, [list(row) for row in _rows(self.followed)])
 
     def __repr__(self) -> str:
         return one_line("Report", f"{self.recipe.name}, {self.recipe.depth} blocks of width {self.recipe.width}")
