@@ -10,7 +10,7 @@ from meanfield.base.arguments import positive, spoken, whole
 from meanfield.base.errors import MeanFieldError
 from meanfield.networks.folds import chain, dense_of, has_skip
 from meanfield.networks.records import Network
-from meanfield.parametrizations.coordinates.coordinate_check import case_of
+from meanfield.parametrizations.coordinates.coordinate_arguments import case_of
 from meanfield.parametrizations.one_parametrization import Parametrization
 
 

@@ -4,37 +4,35 @@ networks do."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from meanfield.base.arguments import choice, finite, flag, positive, shown, spoken, whole
+from meanfield.base.arguments import choice, flag, positive, spoken, whole
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.progress import Progress, watched
-from meanfield.comparison.check import network_and_pairs
-from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.checks import given_inputs
-from meanfield.networks.folds import fold, symbols_in
-from meanfield.networks.records import Block, Network, Residual
+from meanfield.networks.folds import fold
+from meanfield.networks.records import Block, Residual
+from meanfield.parametrizations.coordinates.coordinate_arguments import (
+    base_of,
+    inputs_of,
+    not_negative,
+    scheme_of,
+    several,
+    slopes_of,
+)
 from meanfield.parametrizations.coordinates.coordinate_result import CoordinateCheck
 from meanfield.parametrizations.coordinates.coordinate_rows import REPLICATES, CoordinateRow, with_allowances
-from meanfield.parametrizations.one_parametrization import Parametrization
-from meanfield.parametrizations.published import parametrization as named
 from meanfield.parametrizations.step.first_step import Squares, first_step
 from meanfield.parametrizations.step.step_case import Case
 from meanfield.parametrizations.step.stepped_networks import measured
-from meanfield.symbolic.blocks.naming import describe
-from meanfield.theory.derivation import asked_of
-from meanfield.theory.verbs.values import deviations, double, with_values
 
 WIDTHS = (64, 128, 256, 512, 1024)
-INPUT_DIMENSION = 64  # of inputs that are drawn
 CHANGE = 0.1  # of the largest change that a rate is chosen for, over the size it is the change of
 FEW, MANY = 2048, 8192  # neurons of a population where a network has many Dense, or few
 LATER = ("sgd", "momentum", "adam")  # optimizers of more than one step
-Pairs = Mapping[Hashable, ScalarPair]
 
 
 @spoken
@@ -85,11 +83,11 @@ def coordinate_check(
     >>> [round(row.theory, 3) for row in found.column("own", layer=1)]
     [0.371, 0.185]
     """
-    scheme = _scheme(parametrization, optimizer)
-    base, pairs, about = _base(network, scheme, sigma_w, sigma_b, parameters)
-    X = _inputs(inputs, seed)
-    every = [whole(d, "depth", 2, 1 << 12) for d in ([depth] if depths is None else _several(depths, "depths"))]
-    sizes = sorted({whole(n, "width", 2, 1 << 20) for n in _several(widths, "widths")})
+    scheme = scheme_of(parametrization, optimizer)
+    base, pairs, about = base_of(network, scheme, sigma_w, sigma_b, parameters)
+    X = inputs_of(inputs, seed)
+    every = [whole(d, "depth", 2, 1 << 12) for d in ([depth] if depths is None else several(depths, "depths"))]
+    sizes = sorted({whole(n, "width", 2, 1 << 20) for n in several(widths, "widths")})
     steps, networks = whole(steps, "steps", 1, 10**6), whole(networks, "networks", 0, 10**6)
     if neurons is not None:
         neurons = whole(neurons, "neurons", 16, 1 << 20) // 2 * 2
@@ -103,7 +101,7 @@ def coordinate_check(
     if steps > 1:
         choice(later, "optimizer of several steps", LATER)
     base = replace(
-        base, inputs=X, slopes=_slopes(slopes, len(X)), eps=_not_negative(eps), biases=flag(biases, "biases"),
+        base, inputs=X, slopes=slopes_of(slopes, len(X)), eps=not_negative(eps), biases=flag(biases, "biases"),
         width=sizes[0], depth=every[0],
     )  # fmt: skip
     seed = whole(seed, "seed", 0, 2**63)
@@ -128,109 +126,6 @@ def coordinate_check(
     return CoordinateCheck(
         scheme, about, eta, base.eps, steps, networks, seed, tuple(judged), _spread=_spreads(rows, networks)
     )
-
-
-def _scheme(given: Any, optimizer: str | None) -> Parametrization:
-    if isinstance(given, str):
-        return named(given, optimizer="sgd" if optimizer == "momentum" else optimizer or "adam")
-    if not isinstance(given, Parametrization):
-        raise MeanFieldError(
-            f"parametrization was to be a Parametrization or the name of one, but {shown(given)} was given."
-        )
-    if optimizer not in (None, given.optimizer) and (optimizer, given.optimizer) != ("momentum", "sgd"):
-        raise MeanFieldError(
-            f"optimizer={shown(optimizer)} was given with a parametrization for {given.optimizer}; leave it out, or "
-            f"take parametrization({given.name!r}, optimizer={optimizer!r})."
-        )
-    return given
-
-
-def case_of(
-    scheme: Parametrization, network: Any, sigma_w: Any, sigma_b: Any, parameters: dict[str, Any]
-) -> Case:
-    """A network in a parametrization, without sizes: what `coordinate_check` is given first."""
-    return _base(network, scheme, sigma_w, sigma_b, parameters)[0]
-
-
-def _refuse_growth(scheme: Parametrization) -> None:
-    """Hidden layers whose preactivations grow with the width have no limit to compare with."""
-    for kind, fan in (("input", 0), ("hidden", 1)):
-        power = scheme.of(kind).effective().of_width + fan
-        if power > 0:
-            raise MeanFieldError(
-                f"A coordinate check was asked of a parametrization whose forward pass grows with n: the mean square "
-                f"of what its {kind} matrices make has the exponent {power}; take smaller variances or multipliers."
-            )
-
-
-def _base(
-    network: Any, scheme: Parametrization, sigma_w: Any, sigma_b: Any, parameters: dict[str, Any]
-) -> tuple[Case, Pairs, str]:
-    """The case with its record, without sizes; functions that networks lack; the network in words."""
-    _refuse_growth(scheme)
-    theory, values = asked_of(network, parameters)
-    numbers = {name: double(name, value) for name, value in values.items()}
-    record, pairs = network_and_pairs(theory, numbers)
-    held = Network(with_values(record.block, values), with_values(record.first, values))  # type: ignore[arg-type]
-    default = {"sigma_w": 1 if sigma_w is None else sigma_w, "sigma_b": 0 if sigma_b is None else sigma_b}
-    own = {"sigma_w": sigma_w, "sigma_b": sigma_b}
-    needed = {name: default[name] if name in symbols_in(held) else own[name] for name in own}
-    found = deviations(held, needed)
-    w, b = (_deviation(double(name, found[name]), name) for name in ("sigma_w", "sigma_b"))
-    case = Case(held, scheme, w, b, 1, 2, np.ones((1, 1)), 1.0, 0.0, np.ones(1))
-    return case, pairs, describe(held.block)
-
-
-def _deviation(value: Any, name: str) -> float:
-    found = finite(value, name)
-    if found < 0:
-        raise MeanFieldError(f"{name} must be one number ≥ 0, but {found:g} was given.")
-    return found
-
-
-def _several(given: Any, what: str) -> list[Any]:
-    if isinstance(given, int | str):
-        return [given]
-    try:
-        found = list(given)
-    except TypeError:
-        found = []
-    if not found:
-        raise MeanFieldError(f"{what} must be one or several whole numbers, but {shown(given)} was given.")
-    return found
-
-
-def _inputs(given: Any, seed: int) -> np.ndarray:
-    if np.ndim(given) == 0:
-        count = whole(given, "inputs", 1, 10**4)
-        X = np.random.default_rng([seed, 0x1A]).standard_normal((count, INPUT_DIMENSION))
-        return X * (math.sqrt(INPUT_DIMENSION) / np.linalg.norm(X, axis=1, keepdims=True))
-    X, tokens, _ = given_inputs(given, 1, None)
-    if tokens != 1:
-        raise MeanFieldError("A coordinate check has inputs of one token each, (inputs, N_0), but tokens were given.")
-    if not np.linalg.norm(X, axis=1).all():
-        raise MeanFieldError("An input of a coordinate check is 0, which moves no weight; give others.")
-    return X
-
-
-def _slopes(given: Any, count: int) -> np.ndarray:
-    try:
-        found = np.broadcast_to(np.asarray(given, dtype=float), (count,)).copy()
-    except (TypeError, ValueError):
-        found = np.zeros(0)
-    if len(found) != count or not np.isfinite(found).all() or not found.any():
-        raise MeanFieldError(
-            f"slopes must be ∂L/∂f, a number or one for each of the {count} inputs, not all 0, but {shown(given)} was "
-            "given."
-        )
-    return found
-
-
-def _not_negative(eps: Any) -> float:
-    found = finite(eps, "eps")
-    if found < 0:
-        raise MeanFieldError(f"eps must be ≥ 0, but {found:g} was given: it is added to the size of a gradient.")
-    return found
 
 
 def _theory(case: Case, neurons: int | None, seed: int) -> Squares:

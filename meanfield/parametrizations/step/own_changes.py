@@ -18,7 +18,7 @@ NODES = 96  # of the table of such an average for one input
 
 
 @dataclass(frozen=True)
-class Matrix:
+class MatrixStep:
     """A matrix as an optimizer moves it: its multiplier, learning rate, Adam's ε, and its numbers of inputs and
     outputs."""
 
@@ -30,7 +30,7 @@ class Matrix:
 
 
 def own_change(
-    optimizer: str, one: Matrix, v: np.ndarray, a: np.ndarray, new: np.ndarray, among: Population
+    optimizer: str, one: MatrixStep, v: np.ndarray, a: np.ndarray, new: np.ndarray, among: Population
 ) -> np.ndarray:
     """m ΔW ã for every neuron behind the matrix and every input; v, a, new: (replicates, neurons, inputs)."""
     size = one.multiplier * one.rate * one.fan_in
@@ -43,7 +43,7 @@ def own_change(
     return -size * _by_pairs(one, v, among.sample(a, FEW), among.sample(new, FEW))
 
 
-def bias_change(optimizer: str, one: Matrix, v: np.ndarray) -> np.ndarray:
+def bias_change(optimizer: str, one: MatrixStep, v: np.ndarray) -> np.ndarray:
     """What the step on a bias adds to every input alike: (replicates, neurons, 1)."""
     pull = v.sum(axis=2, keepdims=True)
     if optimizer == "sgd":
@@ -56,7 +56,7 @@ def _unit(g: np.ndarray, eps: float) -> np.ndarray:
     return np.sign(g) if eps == 0 else g / (np.abs(g) + eps)
 
 
-def _signed(one: Matrix, v: np.ndarray, a: np.ndarray, new: np.ndarray) -> np.ndarray:
+def _signed(one: MatrixStep, v: np.ndarray, a: np.ndarray, new: np.ndarray) -> np.ndarray:
     """⟨u(m v a) ã⟩ over a, for each v: for one input sgn v ⟨sgn(a) ã⟩, or with ε a function of |v|, which is tabled."""
     if one.eps == 0:
         return np.sign(v) * mean_product(np.sign(a), new)
@@ -75,7 +75,7 @@ def _signed(one: Matrix, v: np.ndarray, a: np.ndarray, new: np.ndarray) -> np.nd
     return np.sign(v) * out[..., None]
 
 
-def _by_pairs(one: Matrix, v: np.ndarray, a: np.ndarray, new: np.ndarray) -> np.ndarray:
+def _by_pairs(one: MatrixStep, v: np.ndarray, a: np.ndarray, new: np.ndarray) -> np.ndarray:
     """⟨u(m Σ_b v_b a_b) ã_c⟩ over a, for each v."""
     out = np.empty_like(v)
     for k in range(len(v)):
@@ -84,7 +84,7 @@ def _by_pairs(one: Matrix, v: np.ndarray, a: np.ndarray, new: np.ndarray) -> np.
     return out
 
 
-def _polar(one: Matrix, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+def _polar(one: MatrixStep, v: np.ndarray, a: np.ndarray) -> np.ndarray:
     """The matrix P for which V P Aᵀ is the polar factor of V Aᵀ, from the two matrices of inner products alone."""
     outer, inner = one.fan_out * mean_product(v, v), one.fan_in * mean_product(a, a)
     left, right = np.broadcast_arrays(root(outer), root(inner))

@@ -27,21 +27,18 @@ from meanfield.networks.records import (
     Sequential,
 )
 from meanfield.numeric.quadrature.slopes import slopes_of
-from meanfield.parametrizations.step.own_changes import Matrix
+from meanfield.parametrizations.step.affine_stage import AffineStage
+from meanfield.parametrizations.step.norm_stages import BatchNormStage, GainStage, NormStage, PoolStage
+from meanfield.parametrizations.step.own_changes import MatrixStep
 from meanfield.parametrizations.step.populations import Population
 from meanfield.parametrizations.step.stages import (
     STAGES,
-    Affine,
-    Chain,
-    Function,
-    Gains,
-    Normalized,
-    NormalizedBatch,
-    Pooled,
-    Product,
-    Skip,
+    ChainStage,
+    FunctionStage,
+    GateStage,
+    ScaleStage,
+    SkipStage,
     Stage,
-    Times,
     stage,
 )
 from meanfield.parametrizations.step.step_case import Case
@@ -57,7 +54,7 @@ class Builder:
     layer: int
     neurons: float
     kinds: Iterator[str]
-    affine: list[Affine] = field(default_factory=list)
+    affine: list[AffineStage] = field(default_factory=list)
 
     def make(self, record: Block) -> Stage:
         """The stage of a record here. Raises: MeanFieldError for one without a rule."""
@@ -75,13 +72,13 @@ class Builder:
             raise MeanFieldError(f"A coordinate check needs a number for {what} {of.name}; give {of.name}=...")
         return self.case.deviation(of, 0.0, self.layer - 1)
 
-    def bias_like(self, kind: str = "hidden") -> Matrix:
+    def bias_like(self, kind: str = "hidden") -> MatrixStep:
         """A bias, gain or shift as the optimizer moves it."""
         found = self.case.bias_factors(kind)
-        return Matrix(found["multiplier"], found["rate"], self.case.adam_eps("bias"), 1.0, 1.0)
+        return MatrixStep(found["multiplier"], found["rate"], self.case.adam_eps("bias"), 1.0, 1.0)
 
 
-def stages_of(case: Case, among: Population) -> tuple[Chain, list[Affine]]:
+def stages_of(case: Case, among: Population) -> tuple[ChainStage, list[AffineStage]]:
     """The whole network, and its Dense in the order in which signals meet them."""
     made: list[Stage] = []
     builder = Builder(case, among, 1, float(case.inputs.shape[1]), iter(()))
@@ -89,12 +86,12 @@ def stages_of(case: Case, among: Population) -> tuple[Chain, list[Affine]]:
         builder.layer, builder.kinds = layer, iter(case.kinds(layer))
         block = case.network.first if layer == 1 else case.head if layer == case.depth else case.network.block
         made.append(builder.make(block))
-    return Chain(made), builder.affine
+    return ChainStage(made), builder.affine
 
 
 @stage(Sequential)
 def _sequential(record: Sequential, at: Builder) -> Stage:
-    return Chain([at.make(one) for one in record.blocks])
+    return ChainStage([at.make(one) for one in record.blocks])
 
 
 @stage(Residual)
@@ -106,8 +103,8 @@ def _residual(record: Residual, at: Builder) -> Stage:
     if behind != at.neurons:
         raise MeanFieldError(f"A skip adds {behind:g} neurons to {at.neurons:g}; give both ways as many.")
     if at.layer < at.case.depth and at.case.branch() != 1:
-        branch = Chain([branch, Times(at.case.branch())])
-    return Skip(shortcut, branch, at.number(record.mu, "the strength of a skip"))
+        branch = ChainStage([branch, ScaleStage(at.case.branch())])
+    return SkipStage(shortcut, branch, at.number(record.mu, "the strength of a skip"))
 
 
 @stage(Nonlinearity)
@@ -122,7 +119,7 @@ def _function(given: Any) -> Stage:
             f"A training step was asked of a network with {phi}, which jumps, so that it has no gradient; take a "
             "continuous activation."
         )
-    return Function(slopes_of(phi, 1))
+    return FunctionStage(slopes_of(phi, 1))
 
 
 @stage(Dense)
@@ -136,11 +133,11 @@ def _dense(record: Dense, at: Builder) -> Stage:
     out = 1.0 if last else case.width * at.number(record.expand, "the factor expand")
     of, of_bias, block = case.factors(kind), case.bias_factors(kind), at.layer - 1
     scheme = case.parametrization
-    made = Affine(
+    made = AffineStage(
         at.among,
         (scheme.stepping(kind), scheme.stepping("bias")),
-        Matrix(of["multiplier"], of["rate"], case.adam_eps(kind), at.neurons, out),
-        Matrix(of_bias["multiplier"], of_bias["rate"], case.adam_eps("bias"), 1.0, out) if case.biases else None,
+        MatrixStep(of["multiplier"], of["rate"], case.adam_eps(kind), at.neurons, out),
+        MatrixStep(of_bias["multiplier"], of_bias["rate"], case.adam_eps("bias"), 1.0, out) if case.biases else None,
         case.deviation(record.sigma_w, case.sigma_w, block) * of["deviation"],
         case.deviation(record.sigma_b, case.sigma_b, block) * of_bias["deviation"],
         kind == "input",
@@ -156,18 +153,18 @@ def _gate(record: Gate, at: Builder) -> Stage:
     before = at.neurons
     value = at.make(record.value)
     at.neurons = before
-    return Product(value, Chain([at.make(record.gate), _function(record.activation)]))
+    return GateStage(value, ChainStage([at.make(record.gate), _function(record.activation)]))
 
 
 def _norm(centred: bool, record: Any, at: Builder) -> Stage:
     if not record.affine:
-        return Normalized(centred)
-    return Chain([Normalized(centred), _gains(at, shifted=centred)])
+        return NormStage(centred)
+    return ChainStage([NormStage(centred), _gains(at, shifted=centred)])
 
 
-def _gains(at: Builder, shifted: bool) -> Gains:
+def _gains(at: Builder, shifted: bool) -> GainStage:
     kind = "hidden" if at.layer < at.case.depth else "readout"
-    return Gains(at.case.parametrization.stepping("bias"), at.bias_like(kind), shifted)
+    return GainStage(at.case.parametrization.stepping("bias"), at.bias_like(kind), shifted)
 
 
 @stage(LayerNorm)
@@ -187,8 +184,8 @@ def _batch_norm(record: BatchNorm, at: Builder) -> Stage:
             f"A BatchNorm takes means over the batch, at least 3 inputs, but {len(at.case.inputs)} were given; give "
             "more inputs."
         )
-    made = NormalizedBatch()
-    return Chain([made, _gains(at, shifted=True)]) if record.affine else made
+    made = BatchNormStage()
+    return ChainStage([made, _gains(at, shifted=True)]) if record.affine else made
 
 
 @stage(AffineNorm)
@@ -198,7 +195,7 @@ def _affine_norm(record: AffineNorm, at: Builder) -> Stage:
 
 @stage(Scale)
 def _scale(record: Scale, at: Builder) -> Stage:
-    return Times(at.number(record.factor, "the factor"))
+    return ScaleStage(at.number(record.factor, "the factor"))
 
 
 @stage(Pool)
@@ -206,7 +203,7 @@ def _pool(record: Pool, at: Builder) -> Stage:
     if record.kind not in POOLS:
         raise _refused(f"a Pool of {record.kind}", f"the rule is known of {' and '.join(POOLS)}")
     at.neurons = float(int(at.neurons) // record.size)
-    return Pooled(record.size, record.kind)
+    return PoolStage(record.size, record.kind)
 
 
 @stage(Attention)
