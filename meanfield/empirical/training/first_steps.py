@@ -94,14 +94,15 @@ def stepped(
             after = {name: z for name, _, z in _passed(net, x, False)}
         else:
             after = _trained(net, before, x, cotangent, moves, optimizer, steps)
-    rows = {name: (one.z, one.own, after[name] - one.z) for name, one in before.dense.items()}
-    made = {
-        what: np.array([np.square(row[k]).mean() for row in rows.values()])
-        for k, what in enumerate(("z", "own", "total"))
-    }
-    made["gain"] = np.array([-float(np.vdot(before.dense[name].v, own)) for name, (_, own, _) in rows.items()])
-    _, own, total = list(rows.values())[-1]
-    return made | {"readout": np.square(own).mean(), "features": np.square(total - own).mean()}
+        rows = {name: (one.z, one.own, after[name] - one.z) for name, one in before.dense.items()}
+        made = {
+            what: np.array([np.square(row[k]).mean() for row in rows.values()])
+            for k, what in enumerate(("z", "own", "total"))
+        }
+        gains = [-float(np.vdot(before.dense[name].v, own)) for name, (_, own, _) in rows.items()]
+        made["gain"] = np.array(gains)
+        _, own, total = list(rows.values())[-1]
+        return made | {"readout": np.square(own).mean(), "features": np.square(total - own).mean()}
 
 
 @dataclass(eq=False)

@@ -76,6 +76,8 @@ class Adam(Optimizer):
         square += (1 - self.second) * gradient * gradient
         root = np.sqrt(square / (1 - self.second**self.steps))
         root += self.epsilon
+        if self.epsilon == 0:  # what never had a gradient stays, mean and root being 0
+            root[root == 0] = 1.0
         return np.divide(mean / (1 - self.first**self.steps), root, out=gradient)
 
 

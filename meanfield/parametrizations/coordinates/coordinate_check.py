@@ -119,7 +119,8 @@ def coordinate_check(
                     count = None if tell is None else _counted(tell, before, total)
                     seen = measured(case, pairs, networks, seed, steps, later if steps > 1 else None, threads, count)
                     done += networks
-                rows += _rows(case, line, seen)
+                with np.errstate(all="ignore"):  # an overflow is an answer
+                    rows += _rows(case, line, seen)
     judged = with_allowances(rows, _dense_counts(base, every))
     if steps > 1:  # later steps have no line
         judged = [replace(row, allowance=math.inf) for row in judged]
@@ -189,7 +190,7 @@ def _mean(values: np.ndarray) -> tuple[float, float]:
 def _rms(squares: np.ndarray) -> tuple[float, float]:
     """The root of a mean of squares, and its standard error."""
     mean = float(np.mean(squares))
-    root = math.sqrt(mean) if mean > 0 else 0.0
+    root = math.nan if math.isnan(mean) else math.sqrt(mean)
     spread = float(np.std(squares, ddof=1)) / math.sqrt(len(squares)) if len(squares) > 1 else 0.0
     return root, spread / (2 * root) if root > 0 else 0.0
 

@@ -71,9 +71,10 @@ class CoordinateRow(Result):
     @property
     def ratio_error(self) -> float | None:
         """The standard error of the ratio, both sides included."""
-        if self.measured is None or self.theory == 0:
-            return None if self.measured is None else 0.0
-        return math.hypot((self.error or 0.0) / self.theory, self.theory_error * self.measured / self.theory**2)
+        ratio = self.ratio
+        if ratio is None or self.theory == 0:
+            return None if ratio is None else 0.0
+        return math.hypot((self.error or 0.0) / self.theory, self.theory_error / self.theory * ratio)
 
     @property
     def sigmas(self) -> float:
@@ -140,7 +141,10 @@ def with_allowances(rows: Sequence[CoordinateRow], dense: dict[int, int]) -> lis
 
 
 def slope(sizes: Sequence[float], values: Sequence[float], errors: Sequence[float]) -> tuple[float, float]:
-    """(exponent of a power of the sizes, its standard error) by weighted least squares of logarithms."""
+    """(exponent of a power of the sizes, its standard error) by weighted least squares of logarithms; none (0 ± ∞) of
+    numbers that are not finite."""
+    if not (np.isfinite(values).all() and np.isfinite(errors).all()):
+        return 0.0, math.inf
     x, y = np.log(np.asarray(sizes, dtype=float)), np.log(np.asarray(values, dtype=float))
     w = 1 / np.maximum(np.asarray(errors, dtype=float), 1e-6) ** 2
     centre = (w * x).sum() / w.sum()

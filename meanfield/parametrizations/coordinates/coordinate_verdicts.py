@@ -37,8 +37,10 @@ def off_the_line(rows: Sequence[CoordinateRow]) -> list[Finding]:
         place = where(layer, matrix, depth, several)
         if power:
             how = f"{'falls' if power < 0 else 'grows'} as {written_power('n', power)} beside the line"
-        elif factor == 0:
-            how = "vanishes, and the line does not"
+        elif not math.isfinite(last.measured or 0.0) or not math.isfinite(last.theory):
+            how = "is no finite number"
+        elif factor in (0.0, math.inf):
+            how = "vanishes, and the line does not" if factor == 0 else "does not vanish, and the line does"
         else:
             at = "every width" if _constant(held) else f"width {last.width}"
             how = f"is {factor:.3g} times the line at {at}"
