@@ -89,7 +89,7 @@ def run_page(text: str, where: str) -> int:
         if block.language != "python":
             continue
         printed = io.StringIO()
-        code = compile("\n" * (block.line - 1) + block.text, where, "exec")
+        code = compile("\n" * (block.line - 1) + block.text, where, "exec", dont_inherit=True)
         with contextlib.redirect_stdout(printed):
             exec(code, space)
         count += 1
