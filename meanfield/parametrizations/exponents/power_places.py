@@ -71,7 +71,7 @@ class Place:
     def moved(self, kind: str, outside: bool = False) -> Moved:
         """Parameters of a kind as they move; outside: their powers of L do not count, which are those of blocks."""
         of, optimizer = self.scheme.of(kind), self.scheme.stepping(kind)
-        eps = self.exponent(self.scheme.eps)
+        eps = self.exponent(self.scheme.eps * of.eps)
         if outside and self.size == DEPTH:
             return Moved(optimizer, eps=eps)
         multiplier, variance, rate = map(self.exponent, (of.multiplier, of.variance, of.rate))
