@@ -1,4 +1,4 @@
-"""Networks of explicit matrices, written for the tests of powers alone: one step, to first order, with all its parts."""
+"""Networks of explicit matrices, for the tests of powers alone: one step to first order, with all its parts."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import time
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -14,24 +11,17 @@ from networks_of_powers import ARCHITECTURES, fitted, network
 
 import meanfield as mf
 from meanfield.networks.records import (
-    BatchNorm,
     Block,
     Dense,
     Gate,
     LayerNorm,
     Nonlinearity,
-    Pool,
-    Projection,
     Residual,
     RMSNorm,
-    Scale,
-    Schedule,
     Sequential,
     mlp,
 )
 from meanfield.parametrizations import Powers, parametrization
-from meanfield.parametrizations.power_places import POWER_RULES, Place, power_rule
-from meanfield.parametrizations.power_rules import Rule
 
 BRANCH = Sequential((LayerNorm(), Dense(expand=4), Nonlinearity("tanh"), Dense()))
 RECORDS: dict[str, Block] = {
@@ -108,7 +98,7 @@ def test_a_wrong_power_is_seen(optimizer):
         replace(mup, bias=replace(mup.bias, rate="sqrt(n)")),
     ]
     for scheme in wrong:
-        with pytest.raises(AssertionError, match="networks|eps"):
+        with pytest.raises(AssertionError, match=r"networks|eps"):
             assert_fits(scheme.powers(RECORDS["preln"]), fits, "of_width")
 
 

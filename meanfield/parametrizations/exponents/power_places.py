@@ -49,10 +49,10 @@ class Place:
         return getattr(of, self.size)
 
     def number(self, given: Any) -> float | None:
-        """A number of a record; None for a symbol without a value."""
+        """A number of a record; None for a symbol without a value, and for a Schedule."""
         if isinstance(given, Param):
             given = self.values.get(given.name)
-        return None if given is None else float(given)
+        return None if given is None or isinstance(given, Schedule) else float(given)
 
     def falls(self, given: Any, what: str) -> Fraction:
         """The exponent of a factor of a record, which is a power of L where it is a Schedule."""
