@@ -58,13 +58,17 @@ class Affine(Rule):
     inherited: Change = field(default=None, init=False)
     total: Change = field(default=None, init=False)
 
-    @property
-    def last(self) -> bool:
-        return self.kind == "readout"
+    def __post_init__(self) -> None:
+        self.last = self.kind == "readout"
+        self.effective = self.weights.effective
+        random = (self.fan_in + self.effective) / 2
+        # m Wᵀδ correlates with the change before it, a sum over the fan-in, which comes back along δ, over the fan-out
+        along = random + (self.fan_in - self.fan_out) / 2
+        self.gain = max(random, along)
 
     def forward(self, square: Fraction) -> Fraction:
         self.entering = square
-        made = square + self.weights.effective + self.fan_in
+        made = square + self.effective + self.fan_in
         if self.bias is not None and not self.last:
             made = max(made, self.bias.effective)
         if made > 0 and not self.last:
@@ -77,7 +81,7 @@ class Affine(Rule):
 
     def backward(self, slope: Fraction) -> Fraction:
         self.slope = slope
-        return slope + (self.fan_out + self.weights.effective) / 2
+        return slope + (self.fan_out + self.effective) / 2
 
     def own(self) -> Fraction:
         """What the step on W changes of what it makes."""
@@ -99,10 +103,7 @@ class Affine(Rule):
     def step(self, change: Change) -> Change:
         if self.last:
             self.watch.sees(change)
-        random = times(change, (self.fan_in + self.weights.effective) / 2)
-        # m Wᵀδ correlates with the change, a sum over the fan-in; it comes back along δ, over the fan-out
-        along = times(change, self.fan_in + (self.weights.effective - self.fan_out) / 2)
-        self.inherited = largest(random, along)
+        self.inherited = times(change, self.gain)
         own = self.own() if self.watch.moves(self.weights) else None
         bias = self.own_bias() if self.watch.moves(self.bias) else None
         self.total = largest(own, bias, self.inherited)

@@ -49,10 +49,10 @@ class Place:
         return getattr(of, self.size)
 
     def number(self, given: Any) -> float | None:
-        """A number of a record; None for a symbol without a value."""
+        """A number of a record; None for a symbol without a value, and for a Schedule."""
         if isinstance(given, Param):
             given = self.values.get(given.name)
-        return None if given is None else float(given)
+        return None if given is None or isinstance(given, Schedule) else float(given)
 
     def falls(self, given: Any, what: str) -> Fraction:
         """The exponent of a factor of a record, which is a power of L where it is a Schedule."""
@@ -71,7 +71,7 @@ class Place:
     def moved(self, kind: str, outside: bool = False) -> Moved:
         """Parameters of a kind as they move; outside: their powers of L do not count, which are those of blocks."""
         of, optimizer = self.scheme.of(kind), self.scheme.stepping(kind)
-        eps = self.exponent(self.scheme.eps)
+        eps = self.exponent(self.scheme.eps * of.eps)
         if outside and self.size == DEPTH:
             return Moved(optimizer, eps=eps)
         multiplier, variance, rate = map(self.exponent, (of.multiplier, of.variance, of.rate))

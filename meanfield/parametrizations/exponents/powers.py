@@ -113,11 +113,11 @@ class _Pass:
         def step(only: object = None) -> None:
             watch.only, watch.seen = only, None
             change = first.step(None)
-            head.step(_settled(block.step, change, "changes of the signal"))
+            head.step(_settled(block.step, change, "changes of the signal are multiplied"))
 
-        square = _settled(block.forward, first.forward(ZERO), "the forward pass")
+        square = _settled(block.forward, first.forward(ZERO), "the forward pass is multiplied")
         f = head.forward(square) / 2
-        first.backward(_settled(block.backward, head.backward(ZERO), "gradients"))
+        first.backward(_settled(block.backward, head.backward(ZERO), "gradients are multiplied"))
         step()
         last = affine[-1]
         readout, features = last.own(), last.inherited or ZERO
@@ -158,6 +158,6 @@ def _settled(of: Callable[[Any], Any], start: Any, what: str) -> Any:
         if before == found:
             return found
     raise NoPower(
-        f"In every block {what} are multiplied by a further power; give hidden matrices a variance that falls as the "
+        f"In every block {what} by a further power; give hidden matrices a variance that falls as the "
         "fan-in grows, 1/n"
     )
