@@ -31,8 +31,8 @@ from meanfield.networks.records import (
     mlp,
 )
 from meanfield.parametrizations import Monomial, parametrization
-from meanfield.parametrizations.power_places import POWER_RULES, power_rule
-from meanfield.parametrizations.power_rules import Rule
+from meanfield.parametrizations.exponents.power_places import POWER_RULES, power_rule
+from meanfield.parametrizations.exponents.power_rules import Rule
 
 PRELN = Residual(Sequential((LayerNorm(), Dense(expand=4), Nonlinearity("gelu"), Dense())))
 GATED = Residual(Sequential((RMSNorm(), Gate("silu", Dense(expand=4), Dense(expand=4)), Dense())))
