@@ -21,7 +21,7 @@ from derivations.orthogonal_weights.kinds import PerNetwork, Says
 from meanfield.base.symbols import K, sigma_b, sigma_w
 
 PAPERS = ("attention", "autoinit", "bias_and_trainability", "orthogonal_weights", "partial_jacobians")
-PAPERS += ("recipes", "variance_variation")
+PAPERS += ("recipes", "parametrizations", "variance_variation")
 RELU = network("relu")
 RIGHT = sigma_w**2 * K / 2 + sigma_b**2
 GOOD = Equation("(1)", RELU, "K", RIGHT, 2 * RIGHT)

@@ -131,9 +131,9 @@ def parametrization(
 def _changed(before: Scaling, given: Any, kind: str) -> Scaling:
     if isinstance(given, Scaling):
         return given
-    if not isinstance(given, Mapping) or not set(given) <= {"multiplier", "variance", "rate"}:
+    if not isinstance(given, Mapping) or not set(given) <= {"multiplier", "variance", "rate", "eps"}:
         raise MeanFieldError(
-            f"{kind} was to be powers of its matrices by name (multiplier, variance, rate), but {shown(given)} was "
-            "given."
+            f"{kind} was to be powers of its matrices by name (multiplier, variance, rate, eps), but {shown(given)} "
+            "was given."
         )
     return replace(before, **given)

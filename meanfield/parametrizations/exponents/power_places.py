@@ -41,7 +41,7 @@ class Place:
         if made is None:
             raise MeanFieldError(
                 f"Powers were asked of a network with {type(record).__name__}, of which no rule is known; add one with "
-                "power_rule of meanfield.parametrizations.exponents.power_records."
+                "power_rule of meanfield.parametrizations.exponents.power_places."
             )
         return made(record, self)
 
