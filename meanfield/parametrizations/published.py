@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from meanfield.base.arguments import choice, shown, spoken
@@ -131,7 +131,7 @@ def parametrization(
 def _changed(before: Scaling, given: Any, kind: str) -> Scaling:
     if isinstance(given, Scaling):
         return given
-    if not isinstance(given, Mapping) or not set(given) <= {"multiplier", "variance", "rate", "eps"}:
+    if not isinstance(given, Mapping) or not set(given) <= {one.name for one in fields(Scaling)}:
         raise MeanFieldError(
             f"{kind} was to be powers of its matrices by name (multiplier, variance, rate, eps), but {shown(given)} "
             "was given."
