@@ -231,5 +231,5 @@ def _spreads(rows: Sequence[CoordinateRow], networks: int) -> dict[tuple, float]
     return {
         (*row.key, row.width): row.error / row.measured * math.sqrt(networks)
         for row in rows
-        if row.measured and row.error
+        if row.measured and row.error is not None
     }

@@ -99,7 +99,7 @@ class CoordinateCheck(Result):
         layer, column and value; depth where several were asked for, matrix ("up", "down") where a layer has several,
         error where it is known, and of how many networks. Numbers are root mean squares over neurons and inputs. A
         number without an error is taken to be of one network, whose spread the networks of this check have shown (10 %
-        without them); several of one place count as several networks.
+        without them, 1 % at least); several of one place count as several networks.
 
         >>> from meanfield.parametrizations import parametrization
         >>> line = coordinate_check("tanh", parametrization("mup"), widths=(64, 256, 1024), depth=4, rate=0.01)

@@ -18,6 +18,7 @@ from meanfield.parametrizations.coordinates.coordinate_rows import COLUMNS, with
 NEEDED = ("width", "layer", "column", "value")
 ALSO = ("depth", "matrix", "error", "networks")
 SPREAD = 0.1  # relative, of one network of which nothing is known
+LEAST = 0.01  # no number of a log without an error is taken to be better
 MOST = 10**6  # rows of a file
 MANY = 1000  # networks of an error that does not say of how many it is: it is taken as known
 
@@ -126,10 +127,12 @@ def _place(row: dict[str, Any], k: int, check: Any, depths: set[int]) -> tuple:
 
 
 def _joined(given: list[dict[str, Any]], spread: float) -> tuple[float, float, int]:
-    """The root mean square of several runs, its error (theirs, or that of as many networks) and of how many it is."""
+    """The root mean square of several runs, its error (theirs, or that of as many networks, whose scatter counts where
+    it is larger) and of how many networks it is."""
     size = math.sqrt(sum(row["value"] ** 2 for row in given) / len(given))
     errors = [row["error"] for row in given if row["error"] is not None]
     if len(errors) == len(given):
         networks = sum(row["networks"] or MANY for row in given)
         return size, math.sqrt(sum(error**2 for error in errors)) / len(given), networks
-    return size, max(spread, 1e-3) * size / math.sqrt(len(given)), MANY
+    seen = math.sqrt(sum((row["value"] - size) ** 2 for row in given) / max(len(given) - 1, 1))
+    return size, max(spread * size, LEAST * size, seen) / math.sqrt(len(given)), MANY
