@@ -210,7 +210,7 @@ def gaps(step: Step, n: int, networks: int, planted: float = 1.0) -> tuple[np.nd
 
 def assert_halves(small: tuple, large: tuple, ratio: int = 2) -> None:
     """What is left at `ratio` times the width is that share of it, within errors and what 1/n² adds."""
-    allowed = 4.5 * np.hypot(large[1], small[1] / ratio) + 0.6 * np.abs(small[0]) / ratio
+    allowed = 4.5 * np.hypot(large[1], small[1] / ratio) + 0.6 * np.abs(small[0]) / ratio + 1e-9
     far = np.abs(large[0] - small[0] / ratio) - allowed
     k = int(far.argmax())
     assert far[k] < 0, f"change {k}: gaps {small[0][k]:.4f} and {large[0][k]:.4f} do not fall as 1/n, by {far[k]:.4f}"
