@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from coordinate_networks import Measured, measure, rms
+from coordinate_networks import Measured, draw, gradients, measure, rms, steps
 from coordinate_nodes import Dense as Affine
 from coordinate_nodes import Gate as Product
 from coordinate_nodes import Norm, Setting, chain, pre_norm, residual
@@ -17,7 +17,7 @@ from parametrization_cases import branch_of, settings_in
 from scipy.special import ndtr, stdtrit
 
 from meanfield.networks.records import Block, Dense, Gate, LayerNorm, Nonlinearity, Residual, Sequential, mlp
-from meanfield.parametrizations import CoordinateCheck, coordinate_check, parametrization
+from meanfield.parametrizations import CoordinateCheck, CoordinateRow, coordinate_check, parametrization
 
 BASE, D = 16, 32
 X = np.random.default_rng(9).standard_normal((4, D))
@@ -135,10 +135,14 @@ def columns(seen: Measured) -> list[np.ndarray]:
     return hidden + outputs
 
 
+def rows_of(check: CoordinateCheck) -> list[CoordinateRow]:
+    return [row for row in check.rows if row.column != "gain"]
+
+
 def assert_same(check: CoordinateCheck, seen: Measured, measured: bool = False, sigmas: float = 4.0) -> None:
     """Theory, or the check's own networks, are the networks in plain NumPy, within errors (those of the theory with its
     allowance for finite width)."""
-    for row, squares in zip(check.rows, columns(seen), strict=True):
+    for row, squares in zip(rows_of(check), columns(seen), strict=True):
         value, error = rms(squares[:, None])
         ours, ours_error = (row.measured, row.error) if measured else (row.theory, row.theory_error)
         freedom = min(len(squares), row.networks if measured else 16) - 1
@@ -174,6 +178,36 @@ def test_networks_of_another_hand_follow_the_line(step):
             assert_same(check, drawn(step, 256, 16 if step.inputs == 1 else 8, planted))
 
 
+def gains(step: Step, n: int, networks: int) -> np.ndarray:
+    """−Σ gradient · step over the parameters of every Dense, of each network; a last axis for W and b."""
+    net, rows, out = NETS[step.net], settings(step, n), []
+    body = net.body(n, rows, branch_of(net.scheme, net.blocks))
+    for k in range(networks):
+        weights = draw(body, D, np.random.default_rng([5, k]))
+        found, seen = gradients(body, weights, X[: step.inputs], SLOPES[: step.inputs])
+        changes = steps(body, found, seen)
+        out.append([[-(g * c).sum() for g, c in zip(*pair, strict=True)] for pair in zip(found, changes, strict=True)])
+    return np.array(out)
+
+
+def assert_gains(check: CoordinateCheck, of: np.ndarray, measured: bool) -> None:
+    for row, found in zip(check.column("gain"), of.T, strict=True):
+        ours, theirs = (row.measured, row.error) if measured else (row.theory, row.theory_error)
+        error = np.hypot(found.std(ddof=1) / len(found) ** 0.5, theirs)
+        allowed = stdtrit(15, ndtr(4.5)) * error + (1e-3 if measured else row.allowance) * ours
+        assert abs(found.mean() - ours) < allowed, f"gain of layer {row.layer}: {ours:.4g}, and not {found.mean():.4g}"
+
+
+@pytest.mark.parametrize("rule", ["sgd", "adam", "muon"])
+def test_gains_are_gradients_times_steps(rule):
+    step = Step("tanh", rule, 2 if rule == "adam" else 1, times=1e-3, biases=True)
+    check, found = line(step, 256, 16), gains(step, 256, 32)
+    for measured in (False, True):
+        assert_gains(check, found.sum(axis=2), measured)
+        with pytest.raises(AssertionError, match=r"gain of layer \d"):
+            assert_gains(check, 1.5 * found.sum(axis=2), measured)
+
+
 SMALL = [
     *[Step(net, rule) for net in NETS for rule in ("sgd", "adam", "muon")],
     *[Step(net, rule, 4, 0.004 * (rule == "adam"), biases=True) for net in NETS for rule in ("sgd", "adam", "muon")],
@@ -197,7 +231,7 @@ def test_all_networks_of_the_check(step):
 
 def gaps(step: Step, n: int, networks: int, planted: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Mean squares of networks over those of the theory, less 1, and their errors, of changes before the output."""
-    rows, seen = line(step, n).rows, columns(drawn(step, n, networks))
+    rows, seen = rows_of(line(step, n)), columns(drawn(step, n, networks))
     out = []
     for row, squares in zip(rows, seen, strict=True):
         if row.column in ("own", "total") and row.theory:
