@@ -13,6 +13,8 @@ from coordinate_theory import Step, chain_step
 from parametrization_cases import TABLES, settings_in
 from scipy.special import ndtr, stdtrit
 
+from meanfield import derive
+from meanfield.networks.records import Dense, Nonlinearity, Pool, Sequential
 from meanfield.parametrizations import CoordinateCheck, coordinate_check, parametrization
 
 T = float(stdtrit(15, ndtr(4.5)))  # errors of 16 replicates, as likely to be passed as 4.5 of a normal number
@@ -152,3 +154,20 @@ def test_rates_where_the_linear_theory_is_off():
     assert huge.column("z")[1].theory == small.column("z")[1].theory
     behind, linear = huge.column("total", layer=2)[0].theory, small.column("total", layer=2)[0].theory * 1e7
     assert behind < linear / 20
+
+
+def assert_sizes(check: CoordinateCheck, variances: np.ndarray) -> None:
+    for row, K in zip(check.column("z"), variances, strict=True):
+        gap = abs(row.theory / K**0.5 - 1)
+        assert gap < T * row.theory_error / row.theory + 1e-9 < 0.05, f"layer {row.layer} is apart by {gap:.1e}"
+
+
+@pytest.mark.parametrize(("size", "kind"), [(2, "max"), (2, "average"), (3, "average")])
+def test_pooled_neurons_are_independent(size, kind):
+    """Sizes at the start are those of the engine; of neighbours among Sobol points they are off by a third."""
+    block = Sequential((Nonlinearity("tanh"), Pool(size, kind), Dense()))
+    check = coordinate_check(block, "sp", widths=96, depth=4, rate=1e-3)
+    K = derive(architecture=block).propagate(sigma_w=1, sigma_b=0, depth=3).K
+    assert_sizes(check, K)
+    with pytest.raises(AssertionError, match="is apart by"):
+        assert_sizes(check, K * np.array([1, 0.9, 0.9]))

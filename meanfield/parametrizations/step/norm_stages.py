@@ -78,7 +78,8 @@ class GainStage(Stage):
 
 
 class PoolStage(Stage):
-    """The largest, or the mean, of each group of neurons."""
+    """The largest, or the mean, of each group of neurons, which are drawn: neighbours among Sobol points are no
+    independent neurons."""
 
     def __init__(self, size: int, kind: str) -> None:
         assert kind in POOLS
@@ -86,8 +87,14 @@ class PoolStage(Stage):
 
     def _groups(self, x: np.ndarray) -> np.ndarray:
         count = x.shape[1] // (2 * self.size) * 2  # groups in both halves alike
-        halves = x.reshape(x.shape[0], 2, x.shape[1] // 2, x.shape[2])[:, :, : count // 2 * self.size]
+        halves = x.reshape(x.shape[0], 2, x.shape[1] // 2, x.shape[2])
+        halves = np.take_along_axis(halves, self._order(x)[..., : count // 2 * self.size, :], axis=2)
         return halves.reshape(x.shape[0], count, self.size, x.shape[2])
+
+    def _order(self, x: np.ndarray) -> np.ndarray:
+        """An order of the neurons of a half, one for each replicate: (replicates, 1, neurons, 1)."""
+        rows = np.tile(np.arange(x.shape[1] // 2), (x.shape[0], 1))
+        return np.random.default_rng(x.shape[:2]).permuted(rows, axis=1)[:, None, :, None]
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         self.shape, self.x = x.shape, self._groups(x)
@@ -104,7 +111,8 @@ class PoolStage(Stage):
     def backward(self, v: np.ndarray) -> np.ndarray:
         made = (v[:, :, None, :] * self._shares()).reshape(self.shape[0], 2, -1, self.shape[2])
         out = np.zeros((self.shape[0], 2, self.shape[1] // 2, self.shape[2]))
-        out[:, :, : made.shape[2]] = made  # neurons that fill no group are left out
+        order = self._order(out.reshape(self.shape))[..., : made.shape[2], :]
+        np.put_along_axis(out, order, made, axis=2)  # neurons that fill no group are left out
         return out.reshape(self.shape)
 
     def step(self, change: np.ndarray) -> np.ndarray:
