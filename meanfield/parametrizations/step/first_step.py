@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from meanfield.base.errors import MeanFieldError
+from meanfield.networks.folds import fold
+from meanfield.parametrizations.step.affine_stage import AffineStage
 from meanfield.parametrizations.step.populations import Population
 from meanfield.parametrizations.step.stage_rules import stages_of
 from meanfield.parametrizations.step.step_case import Case
@@ -39,10 +42,31 @@ def first_step(case: Case, neurons: int = 4096, replicates: int = 16, seed: int 
         network.forward(case.inputs.T[None])
         shape = (replicates, neurons, inputs)
         network.backward(np.broadcast_to(case.cotangent, shape))
+        _refuse_lost_rank(case, dense)
         network.step(np.zeros((1, *case.inputs.T.shape)))
-    last = dense[-1]
-    z, own, total, gain = (
-        np.stack([getattr(one, name) for one in dense], axis=1) for name in ("z2", "own2", "total2", "gain")
-    )
-    readout, features = (np.square(one).mean(axis=(1, 2)) for one in (last.own, last.inherited))
+        last = dense[-1]
+        z, own, total, gain = (
+            np.stack([getattr(one, name) for one in dense], axis=1) for name in ("z2", "own2", "total2", "gain")
+        )
+        readout, features = (np.square(one).mean(axis=(1, 2)) for one in (last.own, last.inherited))
     return Squares(z, own, total, readout, features, gain)
+
+
+def _refuse_lost_rank(case: Case, dense: list[AffineStage]) -> None:
+    """Muon's step gives all directions of a gradient one size. Behind the last Dense, a norm makes cotangents of all
+    inputs parallel as n → ∞, but never at any n."""
+    norms = fold(case.head, lambda one, inside: bool(one.normalizes) or any(inside))
+    moved = np.count_nonzero(case.slopes)
+    if moved < 2 or not norms:
+        return
+    for one in dense:
+        if one.optimizers[0] == "muon" and _rank(one.outer[:1]) < min(moved, _rank(one.second[:1])):
+            raise MeanFieldError(
+                f"A step of Muon was asked for with {moved} inputs and a norm before the readout: the gradient of the "
+                "last hidden matrix has rank 1 at infinite width and full rank at any other; take one input."
+            )
+
+
+def _rank(covariance: np.ndarray) -> int:
+    size = np.sqrt(np.maximum(np.einsum("rii->ri", covariance), 1e-300))
+    return int(np.linalg.matrix_rank(covariance[0] / size[0, :, None] / size[0, None, :], tol=1e-7, hermitian=True))

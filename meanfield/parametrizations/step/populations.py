@@ -7,6 +7,9 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtri
 
+from meanfield.base.errors import MeanFieldError
+
+MOST = 21201  # coordinates of a Sobol point
 SMALLEST = 1e-10  # share of its largest eigenvalue below which a direction of a covariance is none
 
 
@@ -21,6 +24,11 @@ class Population:
     """
 
     def __init__(self, dimensions: int, neurons: int = 4096, replicates: int = 8, seed: int = 0) -> None:
+        if dimensions > MOST:
+            raise MeanFieldError(
+                f"A neuron of these layers takes {dimensions} numbers, three for every input of every Dense, and at "
+                f"most {MOST} are drawn; take fewer inputs or blocks."
+            )
         self.neurons, self.replicates, self.dimensions = neurons, replicates, dimensions
         self._rng, self._next = np.random.default_rng([seed, 0x5EED]), 0
 

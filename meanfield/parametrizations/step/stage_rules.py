@@ -202,6 +202,8 @@ def _scale(record: Scale, at: Builder) -> Stage:
 def _pool(record: Pool, at: Builder) -> Stage:
     if record.kind not in POOLS:
         raise _refused(f"a Pool of {record.kind}", f"the rule is known of {' and '.join(POOLS)}")
+    if at.neurons < record.size:
+        raise MeanFieldError(f"A Pool of {record.size} neurons meets {at.neurons:g} at layer {at.layer}.")
     at.neurons = float(int(at.neurons) // record.size)
     return PoolStage(record.size, record.kind)
 
