@@ -22,6 +22,7 @@ from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory.derivation import asked_of
 from meanfield.theory.verbs.values import deviations, double, with_values
 
+LARGE = 1e60  # size of inputs and slopes
 INPUT_DIMENSION = 64  # of inputs that are drawn
 Pairs = Mapping[Hashable, ScalarPair]
 
@@ -110,9 +111,21 @@ def inputs_of(given: Any, seed: int) -> np.ndarray:
     X, tokens, _ = given_inputs(given, 1, None)
     if tokens != 1:
         raise MeanFieldError("A coordinate check has inputs of one token each, (inputs, N_0), but tokens were given.")
-    if not np.linalg.norm(X, axis=1).all():
+    largest = np.abs(X).max(axis=1)
+    if not largest.all():
         raise MeanFieldError("An input of a coordinate check is 0, which moves no weight; give others.")
+    _refuse_sizes("inputs", largest)
     return X
+
+
+def _refuse_sizes(what: str, sizes: np.ndarray) -> None:
+    """Numbers whose squares are no doubles."""
+    if sizes.max() > LARGE or sizes.min() < 1 / LARGE:
+        found = sizes.max() if sizes.max() > LARGE else sizes.min()
+        raise MeanFieldError(
+            f"{what} must be of a size from {1 / LARGE:g} to {LARGE:g}, as their products are squared, but {found:g} "
+            "was given; rescale them."
+        )
 
 
 
@@ -126,6 +139,7 @@ def slopes_of(given: Any, count: int) -> np.ndarray:
             f"slopes must be ∂L/∂f, a number or one for each of the {count} inputs, not all 0, but {shown(given)} was "
             "given."
         )
+    _refuse_sizes("slopes", np.abs(found[found != 0]))
     return found
 
 

@@ -32,6 +32,7 @@ from meanfield.parametrizations.step.stepped_networks import measured
 WIDTHS = (64, 128, 256, 512, 1024)
 CHANGE = 0.1  # of the largest change that a rate is chosen for, over the size it is the change of
 FEW, MANY = 2048, 8192  # neurons of a population where a network has many Dense, or few
+ROUNDING = 1e-15  # of z, relative
 LATER = ("sgd", "momentum", "adam")  # optimizers of more than one step
 
 
@@ -85,6 +86,7 @@ def coordinate_check(
     """
     scheme = scheme_of(parametrization, optimizer)
     base, pairs, about = base_of(network, scheme, sigma_w, sigma_b, parameters)
+    seed = whole(seed, "seed", 0, 2**63)
     X = inputs_of(inputs, seed)
     every = [whole(d, "depth", 2, 1 << 12) for d in ([depth] if depths is None else several(depths, "depths"))]
     sizes = sorted({whole(n, "width", 2, 1 << 20) for n in several(widths, "widths")})
@@ -104,7 +106,6 @@ def coordinate_check(
         base, inputs=X, slopes=slopes_of(slopes, len(X)), eps=not_negative(eps), biases=flag(biases, "biases"),
         width=sizes[0], depth=every[0],
     )  # fmt: skip
-    seed = whole(seed, "seed", 0, 2**63)
     eta = positive(rate, "rate") if rate is not None else _chosen(base, neurons)
     rows: list[CoordinateRow] = []
     with watched(progress, "networks") as tell:
@@ -166,7 +167,15 @@ def _rows(case: Case, line: Squares, seen: Squares | None) -> list[CoordinateRow
             out.append(_row(case, layer, matrix, column, _at(line, name, k), _at(seen, name, k)))
         if last:
             out.append(_row(case, layer, matrix, "Df_features", line.features, seen and seen.features))
+        out[-len(columns) :] = [_rounded(row, _at(seen, "z", k)) for row in out[-len(columns) :]]
     return out
+
+
+def _rounded(row: CoordinateRow, z: np.ndarray | None) -> CoordinateRow:
+    """Differences of what was there before and after a step have no more digits than these have."""
+    if z is None or row.column not in ("total", "Df", "Df_features"):
+        return row
+    return replace(row, error=math.hypot(row.error or 0.0, ROUNDING * _rms(z)[0]))
 
 
 def _at(squares: Squares | None, name: str, k: int) -> np.ndarray | None:
@@ -191,8 +200,10 @@ def _rms(squares: np.ndarray) -> tuple[float, float]:
     """The root of a mean of squares, and its standard error."""
     mean = float(np.mean(squares))
     root = math.nan if math.isnan(mean) else math.sqrt(mean)
-    spread = float(np.std(squares, ddof=1)) / math.sqrt(len(squares)) if len(squares) > 1 else 0.0
-    return root, spread / (2 * root) if root > 0 else 0.0
+    if not root > 0 or len(squares) == 1:
+        return root, 0.0
+    spread = float(np.std(squares / mean, ddof=1)) / math.sqrt(len(squares))  # relative: it is squared on the way
+    return root, spread * root / 2
 
 
 def _dense_counts(case: Case, depths: Sequence[int]) -> dict[int, int]:

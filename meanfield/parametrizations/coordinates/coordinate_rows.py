@@ -83,9 +83,11 @@ class CoordinateRow(Result):
             return SIGMAS
         parts = (self.error or 0.0) / self.measured, self.theory_error / self.theory
         freedom = max(self.networks - 1, 1), REPLICATES - 1
-        below = sum(part**4 / one for part, one in zip(parts, freedom))
-        if below == 0:
+        largest = max(parts)
+        if largest == 0 or not math.isfinite(largest):
             return SIGMAS
+        parts = parts[0] / largest, parts[1] / largest
+        below = sum(part**4 / one for part, one in zip(parts, freedom))
         return float(stdtrit(sum(part**2 for part in parts) ** 2 / below, ndtr(SIGMAS)))
 
     @property

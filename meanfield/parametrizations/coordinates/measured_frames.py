@@ -46,7 +46,7 @@ def compared(check: Any, frame: Any) -> Any:
 def _records(frame: Any) -> list[Mapping[str, Any]]:
     if isinstance(frame, str | Path):
         try:
-            with open(frame, newline="", encoding="utf-8") as file:
+            with open(frame, newline="", encoding="utf-8-sig") as file:
                 return [dict(row) for _, row in zip(range(MOST), csv.DictReader(file))]
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise MeanFieldError(f"The file {str(frame)!r} could not be read as .csv: {error}.") from None
@@ -76,12 +76,18 @@ def _number(row: Mapping[str, Any], k: int) -> dict[str, Any]:
     error = None if _empty(held.get("error")) else finite(held["error"], f"The error of row {k}")
     if value < 0 or (error is not None and error < 0):
         raise MeanFieldError(f"Row {k} holds a number < 0, but sizes are root mean squares.")
-    out: dict[str, Any] = {name: whole(held[name], f"The {name} of row {k}", 1, 1 << 30) for name in ("width", "layer")}
-    depth = None if _empty(held.get("depth")) else whole(held["depth"], f"The depth of row {k}", 1, 1 << 20)
+    out: dict[str, Any] = {name: _count(held[name], f"The {name} of row {k}", 1 << 30) for name in ("width", "layer")}
+    depth = None if _empty(held.get("depth")) else _count(held["depth"], f"The depth of row {k}", 1 << 20)
     matrix = None if _empty(held.get("matrix")) else str(held["matrix"]).strip()
     out |= {"column": str(held["column"]).strip(), "depth": depth, "matrix": matrix}
-    networks = None if _empty(held.get("networks")) else whole(held["networks"], f"The networks of row {k}", 1, 1 << 30)
+    networks = None if _empty(held.get("networks")) else _count(held["networks"], f"The networks of row {k}", 1 << 30)
     return out | {"value": value, "error": error, "networks": networks}
+
+
+def _count(value: Any, what: str, most: int) -> int:
+    """A whole number; 32.0 is one, as frames write columns in which something is missing."""
+    text = str(value).strip()
+    return whole(text[:-2] if isinstance(value, float | str) and text.endswith(".0") else value, what, 1, most)
 
 
 def _empty(value: Any) -> bool:

@@ -11,6 +11,7 @@ from meanfield.base.errors import MeanFieldError
 
 LONGEST = 200  # characters of a formula
 LARGEST = 64  # size of an exponent
+MOST_BITS = 900  # of a factor, which a double must hold
 
 
 @record
@@ -47,8 +48,12 @@ class Monomial:
             raise _refused(given, what, f"at most {LONGEST} characters are read")
         try:
             found = _read(ast.parse(text, mode="eval").body)
+        except OverflowError:
+            raise _refused(given, what, "its factor has too many digits") from None
         except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError) as error:
             raise _refused(given, what, str(error) if type(error) is ValueError else "") from None
+        if _digits(found) > MOST_BITS:
+            raise _refused(given, what, "its factor has too many digits")
         return found
 
     def __mul__(self, other: Monomial) -> Monomial:
@@ -65,8 +70,13 @@ class Monomial:
         return Monomial(_power(self.coefficient, p), self.of_width * p, self.of_depth * p)
 
     def at(self, width: float, depth: float) -> float:
-        """The number for these n and L."""
-        return float(self.coefficient) * width ** float(self.of_width) * depth ** float(self.of_depth)
+        """The number for these n and L. Raises: MeanFieldError for one that no double holds."""
+        try:
+            return float(self.coefficient) * width ** float(self.of_width) * depth ** float(self.of_depth)
+        except OverflowError:
+            raise MeanFieldError(
+                f"The power {self} at n = {width:g} and L = {depth:g} is larger than any double; take a smaller one."
+            ) from None
 
     @property
     def is_one(self) -> bool:
@@ -144,10 +154,18 @@ def _read(node: ast.AST) -> Monomial:
             power = _exponent(b)
             if abs(power) > LARGEST:
                 raise ValueError(f"exponents are at most {LARGEST}")
-            return _read(a) ** power
+            base = _read(a)
+            if _digits(base) * abs(power) > MOST_BITS:
+                raise ValueError("its factor has too many digits")
+            return base**power
         case ast.BinOp(op=ast.Add() | ast.Sub()):
             raise ValueError("a sum is no product")
     raise ValueError("")
+
+
+def _digits(one: Monomial) -> int:
+    """How many binary digits its factor has, less one."""
+    return max(one.coefficient.numerator, one.coefficient.denominator).bit_length() - 1
 
 
 def _exponent(node: ast.AST) -> Fraction:
