@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.arguments import choice, flag, positive, spoken, whole
+from meanfield.base.arguments import choice, flag, positive, provides, spoken, whole
 from meanfield.base.errors import MeanFieldError
+from meanfield.base.limits import require_memory
 from meanfield.base.progress import Progress, watched
 from meanfield.networks.folds import fold
 from meanfield.networks.records import Block, Residual
@@ -108,6 +109,7 @@ def coordinate_check(
     )  # fmt: skip
     eta = positive(rate, "rate") if rate is not None else _chosen(base, neurons)
     rows: list[CoordinateRow] = []
+    provides(progress, "progress", None, "a function progress(done, networks)")
     with watched(progress, "networks") as tell:
         total, done = len(every) * len(sizes) * networks, 0
         for d in sorted(set(every)):
@@ -132,7 +134,13 @@ def coordinate_check(
 
 def _theory(case: Case, neurons: int | None, seed: int) -> Squares:
     few = len(case.rows()) > 12 or len(case.inputs) > 1
-    return first_step(case, neurons or (FEW if few else MANY), REPLICATES, seed)
+    count = neurons or (FEW if few else MANY)
+    require_memory(
+        8.0 * 8 * REPLICATES * count * len(case.inputs) * len(case.rows()),
+        f"The populations of {len(case.rows())} matrices and {len(case.inputs)} inputs",
+        "take fewer inputs, blocks or neurons=",
+    )
+    return first_step(case, count, REPLICATES, seed)
 
 
 def _chosen(case: Case, neurons: int | None) -> float:

@@ -55,8 +55,8 @@ def first_step(case: Case, neurons: int = 4096, replicates: int = 16, seed: int 
 def _refuse_lost_rank(case: Case, dense: list[AffineStage]) -> None:
     """Muon's step gives all directions of a gradient one size. Behind the last Dense, a norm makes cotangents of all
     inputs parallel as n → ∞, but never at any n."""
-    norms = fold(case.head, lambda one, inside: bool(one.normalizes) or any(inside))
-    moved = np.count_nonzero(case.slopes)
+    norms: bool = fold(case.head, lambda one, inside: bool(one.normalizes) or any(inside))
+    moved = int(np.count_nonzero(case.slopes))
     if moved < 2 or not norms:
         return
     for one in dense:

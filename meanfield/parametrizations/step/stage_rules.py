@@ -163,7 +163,7 @@ def _norm(centred: bool, record: Any, at: Builder) -> Stage:
 
 
 def _gains(at: Builder, shifted: bool) -> GainStage:
-    kind = "hidden" if at.layer < at.case.depth else "readout"
+    kind = "hidden" if at.layer < at.case.depth else "input"  # without powers of L
     return GainStage(at.case.parametrization.stepping("bias"), at.bias_like(kind), shifted)
 
 

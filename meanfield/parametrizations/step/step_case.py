@@ -74,7 +74,10 @@ class Case:
         return {"multiplier": at["multiplier"], "deviation": float(deviation), "rate": self.rate * at["rate"]}
 
     def bias_factors(self, kind: str) -> dict[str, float]:
-        """The same of biases beside matrices of this kind: powers of L count in blocks alone."""
+        """The same of biases beside matrices of this kind: powers of L count in blocks alone, and the bias of the
+        readout, which is one number, has none of n either."""
+        if kind == "readout":
+            return {"multiplier": 1.0, "deviation": 1.0, "rate": self.rate}
         if kind == "hidden":
             return self.factors("bias")
         outside = replace(self.parametrization, base_depth=self.blocks)

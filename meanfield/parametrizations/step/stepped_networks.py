@@ -46,7 +46,7 @@ def moves_of(case: Case, layers: Layers, optimizer: str) -> Callable[[Name, bool
     scheme = case.parametrization
 
     def move(name: Name, dense: bool) -> Move | None:
-        kind = kinds.get((name.layer, name.place), "hidden" if name.layer < case.depth else "readout")
+        kind = kinds.get((name.layer, name.place), "hidden" if name.layer < case.depth else "input")
         if dense and name.name == "W":
             of = case.factors(kind)
             return Move(scheme.stepping(kind), of["multiplier"], of["rate"], case.adam_eps(kind))
