@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from networks_of_powers import fitted
+from test_latex import assert_no_ascii, assert_readable
 
 import meanfield as mf
 from meanfield.networks.attention import Attention
@@ -265,7 +266,10 @@ def test_powers_are_a_result(tmp_path):
     assert r"\begin{tabular}" in found.latex() and "$n^{-1} L^{-1/2}$" in found.latex()
     for suffix in (".json", ".csv", ".npz", ".tex", ".html"):
         assert found.save(tmp_path / f"powers{suffix}").stat().st_size > 100
-    assert max(map(len, str(found).splitlines())) <= 110
+    for one in (found, parametrization("mup", optimizer="sgd").powers(SKIP), parametrization("ntk").powers(GATED)):
+        assert max(map(len, str(one).splitlines())) <= 79
+        assert_readable(one.latex())
+        assert_no_ascii(one.latex())
 
 
 def test_powers_take_less_than_50_ms():

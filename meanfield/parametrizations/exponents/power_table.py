@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from meanfield.base.arrays import Arrays, of_rows
 from meanfield.base.export import Result
-from meanfield.base.printed import columns, wrapped
+from meanfield.base.printed import COLUMNS, columns, wrapped
 from meanfield.base.tex.prose import booktabs, prose
 from meanfield.base.words import unknown
 from meanfield.parametrizations.exponents.monomial import Monomial
 
 VERDICTS = ("maximal", "lazy", "vanishing", "growing")  # from the best to the worst
 SIZES = ("K", "delta", "own", "bias", "inherited", "total", "effect", "eps")
+CHANGES = ("own", "inherited", "total", "effect", "verdict")
+ROOM = COLUMNS - 2
 
 
 @dataclass(frozen=True)
@@ -96,17 +98,20 @@ class Powers(Result):
     change grows. Momentum has the powers of the optimizer without it, because in any fixed number of steps it
     multiplies changes by numbers alone.
 
-    Later steps have the same powers where the verdict is "maximal" or "lazy" and f is of order 1 after the first. Where
-    f grows, ∂L/∂f grows for most losses, too; here it is given. Source: derived here; of n, [2011.14522] has rules of
-    this kind.
+    The step is the first, and of later ones nothing is said. Where f grows, ∂L/∂f grows for most losses, too; here it
+    is given. Source: derived here; of n, [2011.14522] has rules of this kind.
 
     >>> from meanfield.parametrizations import parametrization
     >>> print(parametrization("ntk", optimizer="sgd").powers("tanh"))
     ntk, sgd: powers in one step
-      matrix   K  delta      own        bias       inherited  total      effect  verdict
-      input    1  1/sqrt(n)  1/sqrt(n)  1/sqrt(n)  -          1/sqrt(n)  1       lazy
-      dense    1  1/sqrt(n)  1/sqrt(n)  1/sqrt(n)  1/sqrt(n)  1/sqrt(n)  1       lazy
-      readout  1  1          1          1          1          1          1       maximal
+      matrix   own        inherited  total      effect  verdict
+      input    1/sqrt(n)  -          1/sqrt(n)  1       lazy
+      dense    1/sqrt(n)  1/sqrt(n)  1/sqrt(n)  1       lazy
+      readout  1          1          1          1       maximal
+      matrix   K  delta      bias
+      input    1  1/sqrt(n)  1/sqrt(n)
+      dense    1  1/sqrt(n)  1/sqrt(n)
+      readout  1  1          1
     f 1; its change by the readout 1, by features 1; lazy
     No powers of L: in L blocks a signal goes through L activations, outside any
     skip, which is exponential in L or a power that depends on the activation; put
@@ -151,24 +156,33 @@ class Powers(Result):
         """A row for each matrix, with the exponents of n and of L as numbers."""
         return of_rows([one.cells() for one in self.rows])
 
-    def _shown(self) -> list[str]:
-        """The columns that say something."""
-        return [s for s in SIZES if any(getattr(r, s) is not None for r in self.rows)]
+    def _tables(self) -> list[list[str]]:
+        """The columns that say something, in one table, or in two where it would be too wide: what the step does, and
+        what it is made of."""
+        shown = [s for s in SIZES if any(getattr(r, s) is not None for r in self.rows)]
+        whole = [*shown, "verdict"]
+        if max(map(len, columns(self._cells(whole, str)))) <= ROOM:
+            return [whole]
+        return [[s for s in whole if s in made] for made in (CHANGES, [s for s in whole if s not in CHANGES])]
 
-    def _table(self, written: Callable[[Power], str], nothing: str) -> list[list[str]]:
-        def cell(one: Power | None) -> str:
-            return nothing if one is None else written(one)
+    def _cells(
+        self, names: list[str], written: Callable[[Power], str], heads: Mapping[str, str] | None = None
+    ) -> list[list[str]]:
+        def cell(one: Power | str | None) -> str:
+            return "-" if one is None else one if isinstance(one, str) else written(one)
 
-        return [[r.matrix, *(cell(getattr(r, s)) for s in self._shown()), r.verdict] for r in self.rows]
+        head = ["matrix", *((heads or {}).get(s, s) for s in names)]
+        return [head, *([r.matrix, *(cell(getattr(r, s)) for s in names)] for r in self.rows)]
 
     def _summary(self) -> str:
         head = f"f {self.f}; its change by the readout {self.delta_f_readout}, by features {self.delta_f_features}"
-        kept = "" if str(self.decay) == "1" else f"; eta*lambda {self.decay}"
+        kept = "" if str(self.decay) == "1" else f"; weight decay {self.decay}"
         return f"{head}{kept}; {self.verdict}"
 
     def __str__(self) -> str:
-        table = columns([["matrix", *self._shown(), "verdict"], *self._table(str, "-")])
-        lines = [f"{self.name}, {self.optimizer}: powers in one step", *("  " + row for row in table)]
+        lines = [f"{self.name}, {self.optimizer}: powers in one step"]
+        for names in self._tables():
+            lines += ["  " + row for row in columns(self._cells(names, str))]
         lines.append(wrapped(self._summary()))
         if self.without_depth:
             lines.append(wrapped(f"No powers of L: {self.without_depth[0].lower()}{self.without_depth[1:]}."))
@@ -177,15 +191,14 @@ class Powers(Result):
     __repr__ = __str__
 
     def latex(self) -> str:
-        """The table as LaTeX (booktabs)."""
-        header = ["matrix", *(_HEADS[s] for s in self._shown()), "verdict"]
-        rows = [[prose(first), *(f"${c}$" for c in cells), last]
-                for first, *cells, last in self._table(Power.latex, "-")]  # fmt: skip
+        """The tables as LaTeX (booktabs)."""
         caption = prose(f"Powers of {self.name} under {self.optimizer} in one step: {self._summary()}.")
-        return booktabs(caption, header, rows, texts=1)
+        out = []
+        for names in self._tables():
+            head, *rows = self._cells(names, lambda one: f"${one.latex()}$", _HEADS)
+            out.append(booktabs(caption, head, [[prose(first), *rest] for first, *rest in rows], texts=1))
+            caption = prose(f"Powers of {self.name} under {self.optimizer}: what the step is made of.")
+        return "\n".join(out)
 
 
-_HEADS = {
-    "K": "$K$", "delta": r"$\delta$", "own": "own", "bias": "bias", "inherited": "inherited", "total": "total",
-    "effect": r"on $f$", "eps": r"$\varepsilon$",
-}  # fmt: skip
+_HEADS = {"K": "$K$", "delta": r"$\delta$", "effect": "on $f$", "eps": r"$\varepsilon$"}
