@@ -64,14 +64,15 @@ def settings_in(
         moved = share ** (gauges or {}).get(kind, 0.0)
         fan_in = d if kind == "input" else base * (fan[k] if fan else 1.0)  # that of the network of the base width
         deep = blocks if kind == "hidden" else 1  # powers of L count for biases of blocks alone
+        wide = 1.0 if kind == "readout" else share  # that of the readout is one number
         out.append(
             Setting(
                 S=sigma_w * (at(variances[i], share, blocks) / fan_in) ** 0.5 / moved,
                 M=at(multipliers[i], share, blocks) * moved,
-                Sb=sigma_b * at(variances[3], share, deep) ** 0.5,
-                Mb=at(multipliers[3], share, deep),
+                Sb=sigma_b * at(variances[3], wide, deep) ** 0.5,
+                Mb=at(multipliers[3], wide, deep),
                 eta=rate * at(rates[rule][i], share, blocks) / moved ** (2 if how == "sgd" else 1),
-                eta_b=rate * at(rates[rule][3], share, deep) * biases,
+                eta_b=rate * at(rates[rule][3], wide, deep) * biases,
                 rule=how,
                 bias_rule="sgd" if rule == "sgd" else "adam",
                 eps=eps * moved if how == "adam" else 0.0,

@@ -75,7 +75,7 @@ class Builder:
     def bias_like(self, kind: str = "hidden") -> MatrixStep:
         """A bias, gain or shift as the optimizer moves it."""
         found = self.case.bias_factors(kind)
-        return MatrixStep(found["multiplier"], found["rate"], self.case.adam_eps("bias"), 1.0, 1.0)
+        return MatrixStep(found["multiplier"], found["rate"], found["eps"], 1.0, 1.0)
 
 
 def stages_of(case: Case, among: Population) -> tuple[ChainStage, list[AffineStage]]:
@@ -137,7 +137,7 @@ def _dense(record: Dense, at: Builder) -> Stage:
         at.among,
         (scheme.stepping(kind), scheme.stepping("bias")),
         MatrixStep(of["multiplier"], of["rate"], case.adam_eps(kind), at.neurons, out),
-        MatrixStep(of_bias["multiplier"], of_bias["rate"], case.adam_eps("bias"), 1.0, out) if case.biases else None,
+        MatrixStep(of_bias["multiplier"], of_bias["rate"], of_bias["eps"], 1.0, out) if case.biases else None,
         case.deviation(record.sigma_w, case.sigma_w, block) * of["deviation"],
         case.deviation(record.sigma_b, case.sigma_b, block) * of_bias["deviation"],
         kind == "input",

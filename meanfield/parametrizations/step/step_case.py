@@ -77,11 +77,12 @@ class Case:
         """The same of biases beside matrices of this kind: powers of L count in blocks alone, and the bias of the
         readout, which is one number, has none of n either."""
         if kind == "readout":
-            return {"multiplier": 1.0, "deviation": 1.0, "rate": self.rate}
+            shared = self.parametrization.at(self.width, self.blocks)["factors"]["eps"]
+            return {"multiplier": 1.0, "deviation": 1.0, "rate": self.rate, "eps": self.eps * shared}
         if kind == "hidden":
-            return self.factors("bias")
+            return self.factors("bias") | {"eps": self.adam_eps("bias")}
         outside = replace(self.parametrization, base_depth=self.blocks)
-        return replace(self, parametrization=outside).factors("bias")
+        return replace(self, parametrization=outside).factors("bias") | {"eps": self.adam_eps("bias")}
 
     def branch(self) -> float:
         return self.parametrization.at(self.width, self.blocks)["factors"]["branch"]

@@ -53,7 +53,7 @@ def moves_of(case: Case, layers: Layers, optimizer: str) -> Callable[[Name, bool
         if dense and not case.biases:
             return None
         of = case.bias_factors(kind)
-        return Move(scheme.stepping("bias"), of["multiplier"], of["rate"], case.adam_eps("bias"))
+        return Move(scheme.stepping("bias"), of["multiplier"], of["rate"], of["eps"])
 
     return move
 
