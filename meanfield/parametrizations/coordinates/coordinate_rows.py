@@ -103,7 +103,8 @@ class Finding(Result):
     """What a coordinate check says of one column: where it stands, and how it is beside the line or is not flat.
 
     layer, matrix, column, depth: as in a row (depth None: over several depths); factor: measured over theory at the
-    largest width; power: the exponent of n (of L where `of` is "L") by which it departs; text: the same in words.
+    largest width that is off; power: the exponent of n (of L where `of` is "L") by which it departs; text: the same in
+    words.
     """
 
     columns: ClassVar[tuple[str, ...]] = ("depth", "layer", "matrix", "column", "of", "factor", "power", "text")

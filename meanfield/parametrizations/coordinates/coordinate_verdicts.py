@@ -28,9 +28,10 @@ def off_the_line(rows: Sequence[CoordinateRow]) -> list[Finding]:
     found = []
     for (depth, layer, matrix, column), group in _groups(rows, lambda row: row.key).items():
         held = [row for row in group if row.measured is not None]
-        if not any(row.is_off for row in held):
+        off = [row for row in held if row.is_off]
+        if not off:
             continue
-        last = held[-1]
+        last = off[-1]
         factor = last.ratio
         assert factor is not None
         power = _departs([row.width for row in held], held)
