@@ -682,7 +682,7 @@ def test_law_of_a_full_residual_network(run):
     assert all(len(line) <= 80 for line in text.splitlines())
     code, text, _ = run(whole + " --decay v=1/2,w=1/4,a=1,b=1 --sigma-w 1 --param sigma_v=1 --json")
     found = strict(text)["results"]
-    assert code == 0 and len(found["rows"]) == 1 and found["rows"][0]["ways"][0]["laws"]["J"].startswith("C*Product(")
+    assert code == 0 and len(found["rows"]) == 1 and found["rows"][0]["cases"][0]["laws"]["J"].startswith("C*Product(")
     code, text, _ = run("law gelu --quantity K")
     assert code == 0 and "At the critical point sigma_w = 1.408211013" in text
     code, text, _ = run("law relu")

@@ -14,6 +14,7 @@ import meanfield as mf
 from meanfield.base.results import Solution, Status
 from meanfield.base.symbols import K, K_ab, Z, l
 from meanfield.numeric.correlations import CorrelationPoint
+from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.criticality import settling
 from meanfield.symbolic.fixed_points.points import FixedPoint
@@ -44,7 +45,7 @@ def iterated(w: str, b: str, layers: int = 150):
         return np.array(out), K, mp.diff(lambda x: layer(w, b, K, x)[1], c)
 
 
-def law(monkeypatch, quantity: str, w: str, b: str) -> tuple[mf.DepthLaw, np.ndarray]:
+def law(monkeypatch, quantity: str, w: str, b: str) -> tuple[DepthLaw, np.ndarray]:
     """The engine's law, and c by iteration, which stands for `correlations` (its loop would be compiled), too."""
     c, _, slope = iterated(w, b)
     stable = CorrelationPoint(float(c[-1]), float(slope), "stable")
