@@ -19,6 +19,7 @@ def main() -> int:
 
     return printing.command("parametrizations", CLAIMS, verbs={
         "tables": printing.Verb("the powers of every published parametrization", show),
+        "figures": printing.drawing("derivations.parametrizations.figures", "broken networks beside the right line"),
     })  # fmt: skip
 
 

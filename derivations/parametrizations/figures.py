@@ -52,9 +52,3 @@ def write(folder: str | os.PathLike[str]) -> list[Path]:
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         return [files.save(figure, target / "coordinate_checks.png")]
-
-
-if __name__ == "__main__":
-    import sys
-
-    print(*write(sys.argv[1] if len(sys.argv) > 1 else "docs/img"))

@@ -62,7 +62,7 @@ def per_layer(
     >>> held = per_layer(parametrization("mup", optimizer="sgd"), "tanh", width=256, depth=4, rate=0.1)
     >>> run = derive("tanh").propagate(depth=4, layerwise=True, quantities=("K", "Theta"), **held)
     >>> float(run.Theta[-1].round(3)), held["lambda_w"].tolist()
-    (27.167, [1638.4, 25.6, 25.6, 0.1])
+    (1.667, [1638.4, 25.6, 25.6, 0.1])
     """
     if parametrization.optimizer != "sgd":
         raise MeanFieldError(
