@@ -14,7 +14,7 @@ import meanfield as mf
 
 DOCS = Path(__file__).parent.parent / "docs"
 ROOMS = ("bias", "data", "empirical", "kernels", "networks", "prediction", "presentation", "symbolic", "training")
-ROOMS += ("tuning", "recipes")
+ROOMS += ("tuning", "recipes", "parametrizations")
 QUESTION = re.compile(r"(?m)^\| (?P<question>[^|]*) \| `(?P<call>mf\..*?)` \| \[")
 CALLS = [m.groupdict() for m in QUESTION.finditer((DOCS / "index.md").read_text(encoding="utf-8"))]
 

@@ -8,6 +8,5 @@ from .exponents.powers import Powers as Powers
 from .exponents.scaling import Scaling as Scaling
 from .one_parametrization import Parametrization as Parametrization
 from .published import parametrization as parametrization
-from .step.stage_rules import Builder as Builder
 from .step.stages import Stage as Stage
 from .step.stages import stage as stage

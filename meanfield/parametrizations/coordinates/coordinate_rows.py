@@ -35,6 +35,9 @@ class CoordinateRow(Result):
     order, a mean over networks and no square (of sgd, for one input of slope 1: rate · Θ of this matrix). theory ±
     theory_error; measured ± error, None where nothing was measured; networks: how many the error is of; allowance: what
     finite width may change, relative to the theory.
+
+    >>> CoordinateRow(4, 64, 2, "dense", "own", 0.5, 0.001, measured=0.51, error=0.01, networks=8).ratio
+    1.02
     """
 
     columns: ClassVar[tuple[str, ...]] = (

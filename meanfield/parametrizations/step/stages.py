@@ -18,7 +18,15 @@ SMALL = 1e-7  # changes below it are multiplied with the slope, as a difference 
 
 
 class Stage:
-    """What a stage must have. The base changes nothing."""
+    """A record at its place in a network, as a training step goes through it; this base changes nothing.
+
+    forward(x): what it makes of neurons x before the step; backward(v): the cotangents ∂L/∂x before it from those
+    behind it; step(change): by how much its output changes with what it is given. Arrays are (replicates, neurons,
+    inputs).
+
+    >>> Stage().step(0.5)
+    0.5
+    """
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         return x
@@ -35,7 +43,22 @@ STAGES: dict[type, Rule] = {}
 
 
 def stage(record: type) -> Callable[[Rule], Rule]:
-    """Registers the rule of a record: what makes its `Stage`, from the record and the `Builder` at its place."""
+    """Registers the rule of a record of one's own: what makes its `Stage`, from the record and its place.
+
+    record: its class. The function that is decorated is given the record and a `Builder`: .case, .layer, .make(inner
+    record), .number(a number of the record, what it is). docs/parametrizations.md writes one.
+
+    >>> from dataclasses import dataclass
+    >>> from meanfield.networks import Block
+    >>> @dataclass(frozen=True)
+    ... class Same(Block):
+    ...     "The identity."
+    >>> @stage(Same)
+    ... def same(record, at):
+    ...     return Stage()
+    >>> len(coordinate_check(Sequential(Same(), Nonlinearity("tanh"), Dense()), "mup", widths=(64,), rate=0.1).rows)
+    17
+    """
 
     def add(made: Rule) -> Rule:
         STAGES[record] = made
