@@ -92,6 +92,22 @@ class Claim:
     def cases(self) -> tuple[Network, ...]:
         return self.networks if isinstance(self.networks, tuple) else (self.networks,)
 
+    def sides(self, case: Network) -> tuple[Any, Any]:
+        """The print and what the engine has for it on one network, to be shown beside each other: expressions, words,
+        numbers, or (place, value) for each place; the second is None where there is only a verdict."""
+        return self.printed, None
+
+    @property
+    def where(self) -> tuple[sp.Basic, ...]:
+        """The conditions under which it is stated."""
+        return ()
+
+    @property
+    def telling(self) -> Network:
+        """The network on which the sides say most: the first on which the print fails, or the first."""
+        failing = (case for case in self.cases[:-1] if not self._judge(case, self.printed))
+        return next(failing, self.cases[-1]) if self.misprint else self.cases[0]
+
     def verdict(self) -> Verdict:
         """Whether the print holds on every network of the claim."""
         return self._over_networks(self.printed)
@@ -133,6 +149,9 @@ class Equation(Claim):
                 return Verdict.PROVED if equal_by_slopes(ours, theirs) else Verdict.DIGITS
         return Verdict.REFUTED
 
+    def sides(self, case: Network) -> tuple[Any, Any]:
+        return sp.sympify(self.printed), sp.sympify(self._ours(case))
+
     def _ours(self, case: Network) -> sp.Expr:
         return derived(case.theory, self.quantity)
 
@@ -157,6 +176,11 @@ class At(Claim):
     def usual(self) -> Verdict:
         return Verdict.MEASURED if self.quantity in FLOATS else Verdict.CERTIFIED
 
+    def sides(self, case: Network) -> tuple[Any, Any]:
+        where = [f"sigma_w^2 = {w}, sigma_b^2 = {b}" for w, b in self.places]
+        found = [state(case.theory, self.quantity, *place) for place in self.places]
+        return self.printed, tuple(zip(where, found))
+
     def _judge(self, case: Network, statement: str) -> Verdict:
         found = all(state(case.theory, self.quantity, *place) == statement for place in self.places)
         return self.usual if found else Verdict.REFUTED
@@ -174,6 +198,10 @@ class Rounds(Claim):
     @property
     def usual(self) -> Verdict:
         return Verdict.CERTIFIED
+
+    def sides(self, case: Network) -> tuple[Any, Any]:
+        value = ball(filled(sp.sympify(derived(case.theory, self.quantity)), case).subs(dict(self.at)))
+        return self.printed, sp.Float(value.str(17, radius=False), 17)
 
     def _judge(self, case: Network, statement: str) -> Verdict:
         value = ball(filled(sp.sympify(derived(case.theory, self.quantity)), case).subs(dict(self.at)))
@@ -200,6 +228,11 @@ class Floats(Claim):
     @property
     def usual(self) -> Verdict:
         return Verdict.MEASURED
+
+    def sides(self, case: Network) -> tuple[Any, Any]:
+        where = [", ".join(map(str, place)) for place in self.places]
+        printed, ours = ([float(f(*place)) for place in self.places] for f in (self.printed, self.of))
+        return tuple(zip(where, printed)), tuple(zip(where, ours))
 
     def _judge(self, case: Network, statement: Callable[..., float]) -> Verdict:
         for place in self.places:
@@ -232,6 +265,9 @@ class Holds(Claim):
 class Is(Claim):
     """The quantity is the printed word, truth value or whole number (the kind of a line, the number of points)."""
 
+    def sides(self, case: Network) -> tuple[Any, Any]:
+        return self.printed, derived(case.theory, self.quantity)
+
     def _judge(self, case: Network, statement: Any) -> Verdict:
         return Verdict.PROVED if derived(case.theory, self.quantity) == statement else Verdict.REFUTED
 
@@ -251,6 +287,9 @@ class AtMost(Claim):
     @property
     def usual(self) -> Verdict:
         return Verdict.CERTIFIED
+
+    def sides(self, case: Network) -> tuple[Any, Any]:
+        return sp.Max(*self.printed.bounds), abs(sp.sympify(derived(case.theory, self.quantity)))
 
     def _judge(self, case: Network, statement: Among) -> Verdict:
         ours = filled(sp.sympify(derived(case.theory, self.quantity)), case)

@@ -11,7 +11,7 @@ import sympy as sp
 
 import meanfield as mf
 from derivations import nested
-from meanfield.base.symbols import K, Z, parameter, sigma_b, sigma_mu2, sigma_w, sigma_y2, z
+from meanfield.base.symbols import LATEX_NAMES, K, Z, parameter, sigma_b, sigma_mu2, sigma_w, sigma_y2, z
 
 mu, c, gamma = parameter("mu"), parameter("c"), parameter("gamma")
 s = sigma_w**2 + sigma_b**2  # K with LayerNorm on activations, from layer 2 on
@@ -27,6 +27,21 @@ pair, pair_slope, pair_bend = sp.symbols("<phi_a*phi_b> <phi'_a*phi'_b> <phi_a*p
 square_q, pair_q = sp.symbols("<phi^2>_q <phi_a*phi_b>_q", real=True)  # at σ_μ², σ_y²
 nested_square, nested_mean = sp.symbols("bar<phi^2> bar<phi>^2", real=True)  # over data at fixed weights, then weights
 square_root = sp.Symbol("<phi^2>_sqrt(K)", real=True)
+
+#: how they are printed: `meanfield.base.latex` reads this table
+LATEX_NAMES |= {
+    mean: r"\langle \varphi \rangle", square: r"\langle \varphi^2 \rangle", slope: r"\langle \varphi'^2 \rangle",
+    mean_s: r"\langle \varphi \rangle_s", square_s: r"\langle \varphi^2 \rangle_s",
+    slope_s: r"\langle \varphi'^2 \rangle_s", square_K: r"\partial_K \langle \varphi^2 \rangle",
+    slope_K: r"\partial_K \langle \varphi'^2 \rangle", slope_1: r"\partial_K \langle \varphi'^2 \rangle_{K = 1}",
+    stein: r"\langle \varphi'^2 + \varphi \varphi'' \rangle", curl: r"\langle \varphi \varphi'' \rangle",
+    delta: r"\langle \varphi''^2 + \varphi''' \varphi' \rangle", pair: r"\langle \varphi_a \varphi_b \rangle",
+    pair_slope: r"\langle \varphi'_a \varphi'_b \rangle", pair_bend: r"\langle \varphi_a \varphi''_b \rangle",
+    square_q: r"\langle \varphi^2 \rangle_q", pair_q: r"\langle \varphi_a \varphi_b \rangle_q",
+    nested_square: r"\overline{\langle \varphi^2 \rangle}", nested_mean: r"\overline{\langle \varphi \rangle}^2",
+    square_root: r"\langle \varphi^2 \rangle_{\sqrt{K}}", parameter("a_plus"): "a_+", parameter("a_minus"): "a_-",
+    sp.Symbol("y_", real=True): "y_0",
+}  # fmt: skip
 
 _BY_HAND = {stein, delta, curl}  # derivatives taken here, not by the engine
 _PAIRS = {pair, pair_slope, pair_bend, pair_q}

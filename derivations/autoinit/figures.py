@@ -15,6 +15,7 @@ import numpy as np
 
 import meanfield as mf
 from derivations.autoinit.networks import normed, resmlp
+from derivations.drawing import Drawn, Points, beside, write_all
 from meanfield.base import files
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ SIZES = (4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 MEASURED = (6, 8, 16, 32, 64)  # |B| of the networks; below 6 single networks scatter by more than their mean
 BLOCKS, TOKENS, SCALE = 12, 16, "1/10"  # ResMLP-S12: 24 residual connections; 4 × 4 patches instead of 8 × 8
 VARIANCES = (("2", r"$\sigma_w^2 = 2$ (Kaiming)"), ("1", r"$\sigma_w^2 = 1$"), ("1/3", r"$\sigma_w^2 = 1/3$ (uniform)"))
-
-Points = tuple[np.ndarray, np.ndarray]  # means, standard errors
 
 
 def last_jacobian(mu: int, batch: int, sigma_w, sigma_b, depth: int) -> np.ndarray:
@@ -71,8 +70,9 @@ def figure_2(points: int = 40, depth: int = 30, batch: int = 256, layer: int = 1
             J = [float(last_jacobian(mu, size, 2**0.5, 0.0, layer)) for size in SIZES]
             panels[2].semilogx(SIZES, J, "-", color=color, label=rf"$\mu = {mu}$")
             if networks:
-                means, errors = measured_jacobian(mu, layer, networks=networks)
-                panels[2].errorbar(MEASURED, means, 2 * errors, fmt="o", ms=3, color=color)
+                found = measured_jacobian(mu, layer, networks=networks)
+                line = np.array([J[SIZES.index(size)] for size in MEASURED])
+                beside(panels[2], MEASURED, line, found, color, 1 / 100, note=f"J behind a BatchNorm, mu = {mu}")
         panels[2].axhline(np.pi / (np.pi - 1), lw=0.8, ls=":", color="grey")
         panels[2].set(xlabel=r"$|B|$", ylabel=r"$J^{l,l+1}$", title=rf"layer {layer}, dots: networks")
         panels[2].legend()
@@ -126,7 +126,8 @@ def figure_3(draws: int = 400, width: int = 64, networks: int = 100) -> Figure:
             for name, panel in panels.items():
                 panel.plot(l, found[name][0], color=f"C{k}", label=label)
                 panel.plot(l, mean[name], "--", lw=0.8, color=f"C{k}", label=f"_{label}")
-                panel.errorbar(l, dots[name][0], 2 * dots[name][1], fmt="o", ms=3, color=f"C{k}")
+                note = f"{name}, sigma_w^2 = {variance}"
+                beside(panel, l, found[name][0], dots[name], f"C{k}", l / width, note=note)
         panels["chi"].set(xlabel="block", ylabel=r"$\mathcal{J}^{l,l+1}$", title=r"GELU, $\mathcal{E} = 0.1$")
         panels["K"].set(xlabel="block", ylabel=r"$\mathcal{K}^l$", title=f"{TOKENS} tokens, {width} channels")
         panels["K"].legend()
@@ -184,9 +185,11 @@ def figure_5(width: int = 500) -> Figure:
     return figure_1("JSL", width)
 
 
+def drawn(paper: bool = False) -> Drawn:
+    """Figures 1, 2, 3 (panels J, K) and 5 by name."""
+    return {"figure1": figure_1, "figure2": figure_2, "figure3": figure_3, "figure5": figure_5}
+
+
 def write(folder: str | os.PathLike, suffix: str = ".png") -> list[Path]:
-    """Figures 1, 2, 3 (panels J, K) and 5 into `folder`."""
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    drawn = {"figure1": figure_1, "figure2": figure_2, "figure3": figure_3, "figure5": figure_5}
-    return [files.save(make(), target / f"{name}{suffix}") for name, make in drawn.items()]
+    """All figures into `folder`; returns the files."""
+    return write_all(drawn(), folder, suffix)

@@ -6,7 +6,6 @@ Each function returns a `matplotlib.figure.Figure`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from derivations.bias_and_trainability import correlation_figures, width_figures
 from derivations.bias_and_trainability.pooled_numbers import at_half, pooled
 from derivations.bias_and_trainability.pooling import where
 from derivations.bias_and_trainability.relu import f, g, gamma
+from derivations.drawing import Drawn, write_all
 from meanfield.base import files
 from meanfield.presentation import figures
 
@@ -171,13 +171,11 @@ def _new(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def write(folder: str | os.PathLike, suffix: str = ".png", paper: bool = False) -> list[Path]:
-    """All figures into `folder`, with networks of the paper's sizes or smaller ones; returns the files."""
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
+def drawn(paper: bool = False) -> Drawn:
+    """The figures by name, with networks of the paper's sizes or smaller ones."""
     width = correlation_figures.PAPER if paper else correlation_figures.SMALL
     widths = width_figures.PAPER if paper else width_figures.SMALL
-    made: dict[str, Callable[[], Figure]] = {
+    return {
         "figure1": figure_1,
         "figure2": partial(correlation_figures.figure_2, width),
         "figure3": figure_3,
@@ -191,4 +189,8 @@ def write(folder: str | os.PathLike, suffix: str = ".png", paper: bool = False) 
         "figure30": figure_30,
         "figure31": partial(width_figures.figure_31, widths[-1]),
     }
-    return [files.save(draw(), target / f"{name}{suffix}") for name, draw in made.items()]
+
+
+def write(folder: str | os.PathLike, suffix: str = ".png", paper: bool = False) -> list[Path]:
+    """All figures into `folder`; returns the files."""
+    return write_all(drawn(paper), folder, suffix)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import meanfield as mf
+from derivations.drawing import beside
 from meanfield.base import files
 from meanfield.presentation import figures
 
@@ -75,11 +76,13 @@ def _units(run, name: str) -> np.ndarray:
     return {"D": K * Theta, "F": K * Theta}.get(name, Theta**3 / K if name in "RSTU" else Theta**2)
 
 
-def dotted(panel: Axes, found: tuple[np.ndarray, np.ndarray], line: np.ndarray, colour: str, **style) -> None:
-    """Networks as dots with two standard errors, theory as a line."""
+def dotted(
+    panel: Axes, found: tuple[np.ndarray, np.ndarray], line: np.ndarray, colour: str, width: int, note: str, **style
+) -> None:
+    """Networks as dots with two standard errors, theory as a line: dashed where the dots are hollow."""
     l = np.arange(1, len(line) + 1)
-    panel.errorbar(l, found[0], 2 * found[1], fmt="o", ms=2.5, lw=0.8, color=colour, **style)
-    panel.plot(l, line, "-" if style.get("mfc") != "white" else "--", color=colour, lw=0.9)
+    hollow = style.get("mfc") == "white"
+    beside(panel, l, line, found, colour, l / width, dashed=hollow, note=note, **style)
 
 
 def figure_1(width: int = 100, networks: int = 1000, layers: int = 11) -> Figure:
@@ -95,7 +98,7 @@ def figure_1(width: int = 100, networks: int = 1000, layers: int = 11) -> Figure
                     found = measured(phi, law, ("V",), width, networks, layers)["V"]
                     line = theory(phi, law, ("V",), layers, 1.0, width)["V"]
                     style = {"mfc": "white"} if law != "orthogonal" else {"label": phi}
-                    dotted(panel, found, line, COLOURS[list(C_W).index(phi)], **style)
+                    dotted(panel, found, line, COLOURS[list(C_W).index(phi)], width, f"V, {phi}, {law}", **style)
             panel.set(xlabel=r"$\ell$", title=f"{laws[0]}, {laws[1].replace('gaussian', 'Gaussian')} (hollow)")
             panel.legend(loc="upper left" if panel is left else "center right")
         left.set_ylabel(r"$\tilde V$")
@@ -112,7 +115,7 @@ def correlators(width: int, networks: int, layers: int) -> Figure:
             lines = theory("tanh", law, NAMES, layers, 1.0, width)
             for i, name in enumerate(NAMES):
                 style = {"label": rf"$\tilde {name}$"} | ({"mfc": "white"} if i >= len(COLOURS) else {})
-                dotted(panel, found[name], lines[name], COLOURS[i % len(COLOURS)], **style)
+                dotted(panel, found[name], lines[name], COLOURS[i % len(COLOURS)], width, f"{name}, {law}", **style)
             low, high = (end(end(lines[name]) for name in NAMES) for end in (min, max))
             room = 0.1 * (high - low)
             panel.set(xlabel=r"$\ell$", title=f"{law.capitalize()}, n = {width}", ylim=(low - room, high + 4 * room))
@@ -130,7 +133,7 @@ def figure_14(width: int = 50, networks: int = 500, layers: int = 11) -> Figure:
             lines = theory("tanh", "orthogonal", names, layers, size / width, width)
             for name, colour in zip(names, COLOURS):
                 style = {"mfc": "white"} if size != width else {"label": rf"$\tilde {name}$"}
-                dotted(panel, found[name], lines[name], colour, **style)
+                dotted(panel, found[name], lines[name], colour, width, f"{name}, N_0 = {size}", **style)
         panel.set(xlabel=r"$\ell$")
         panel.legend()
         return figure

@@ -25,6 +25,9 @@ def of_law(law: str, *names: str) -> tuple[Network, ...]:
 class PerNetwork(Formula):
     """A formula whose print and contrast are functions of the theory, because they hold averages over its φ."""
 
+    def sides(self, case: Network) -> tuple[Any, Any]:
+        return self.printed(case.theory), self._ours(case)
+
     def _judge(self, case: Network, statement: Callable[[mf.Theory], sp.Expr]) -> Verdict:
         one = Formula(self.source, case, self.quantity, statement(case.theory), sp.nan, by=self.by)
         return one.verdict()
@@ -40,6 +43,9 @@ class Says(Claim):
     @property
     def usual(self) -> Verdict:
         return self.how
+
+    def sides(self, case: Network) -> tuple[Any, Any]:
+        return self.printed, self.by(case.theory)
 
     def _judge(self, case: Network, statement: Any) -> Verdict:
         return self.how if self.by(case.theory) == statement else Verdict.REFUTED

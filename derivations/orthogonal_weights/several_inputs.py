@@ -79,7 +79,7 @@ def vertices(phi: str, width: int = 100, networks: int = 1000, layers: int = 11)
                 over = scale(exact, "V", at)
                 found = tuple(x[(slice(None), *at)] / over for x in (estimate.mean, estimate.standard_error))
                 line = exact.V[(slice(None), *at)] / over
-                single.dotted(panel, found, line, colour, label=label)
+                single.dotted(panel, found, line, colour, width, f"V, {law}, inputs {label}", label=label)
             panel.set(xlabel=r"$\ell$", title=f"{phi}, {law.capitalize()}")
         panels[0].set_ylabel(r"$\tilde V$")
         panels[0].legend(title="inputs")
@@ -99,7 +99,7 @@ def figure_13(width: int = 50, networks: int = 500, layers: int = 11) -> Figure:
                 over, estimate = scale(exact, name, PATTERNS["4"]), run.estimate(name)
                 found = tuple(x[at] / over for x in (estimate.mean, estimate.standard_error))
                 line = getattr(exact, name)[at] / over
-                single.dotted(panel, found, line, colour, label=rf"$\tilde {name}$")
+                single.dotted(panel, found, line, colour, width, f"{name}, {law}", label=rf"$\tilde {name}$")
             panel.set(xlabel=r"$\ell$", title=f"tanh, {law.capitalize()}")
         panels[0].legend()
         return figure

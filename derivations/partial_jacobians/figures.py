@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import sympy as sp
 
 import meanfield as mf
+from derivations.drawing import Drawn, beside, write_all
 from derivations.partial_jacobians.mixer import figure_4
 from derivations.partial_jacobians.phase_diagrams import Measured, figure_2
 from derivations.partial_jacobians.sizes import Sizes
@@ -41,6 +43,7 @@ class Curve:
     log_J: np.ndarray
     measured: np.ndarray | None = None
     error: np.ndarray | None = None
+    width: int = 1
 
     def slope(self, start: int, scale: Any = np.log) -> tuple[float, float | None]:
         """The least-squares slope of log J against scale(l) for l > start: theory, ensemble."""
@@ -74,7 +77,7 @@ def curve(
         input_dimension=INPUTS if l0 == 0 else None,
         l0=l0,
     ).estimate("J", log_scale=log_J)
-    return Curve(label, run.l, log_J, log_J + np.log(found.mean), found.standard_error / found.mean)
+    return Curve(label, run.l, log_J, log_J + np.log(found.mean), found.standard_error / found.mean, sizes.width)
 
 
 def figure_1(sizes: Sizes = THEORY_ONLY) -> Figure:
@@ -108,8 +111,11 @@ def _log_log(panel: Axes, curves: list[tuple[Curve, int, float]]) -> None:
         if c.measured is not None and c.error is not None:
             label = f"networks: {_signed(theirs or 0.0)}"
             every = np.unique(np.geomspace(1, len(c.l), 25).astype(int) - 1)
-            y = np.exp(c.measured[every])
-            panel.errorbar(c.l[every], y, 2 * y * c.error[every], fmt="o", color=colour, ms=2.5, lw=0.8, label=label)
+            found = c.measured[every], c.error[every]
+            beside(
+                panel, c.l[every], c.log_J[every], found, colour, c.l[every] / c.width, size=1.0, of=np.exp,
+                label=label, note=f"log J, {c.label}",
+            )  # fmt: skip
     panel.set(xscale="log", yscale="log", xlabel=r"layer $\ell$")
     panel.legend(loc="lower left", bbox_to_anchor=(-0.1, 1.0))
 
@@ -140,8 +146,11 @@ def figure_5(sizes: Sizes = THEORY_ONLY) -> Figure:
         if c.measured is not None and c.error is not None:
             every = np.arange(4, len(c.l), 12)
             label = f"networks: slope {_signed(measured or 0.0)}"
-            x, y = np.sqrt(c.l[every]), c.measured[every]
-            panel.errorbar(x, y, 2 * c.error[every], fmt="o", color=COLOURS[1], ms=2.5, lw=0.8, label=label)
+            found = c.measured[every], c.error[every]
+            beside(
+                panel, np.sqrt(c.l[every]), c.log_J[every], found, COLOURS[1], c.l[every] / c.width, size=1.0,
+                label=label, note="log J",
+            )  # fmt: skip
         panel.set(xlabel=r"$\sqrt{\ell}$", ylabel=r"$\log\,J^{1,\ell}$")
         panel.legend()
         return figure
@@ -182,22 +191,34 @@ def _new(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def figures_of(sizes: Sizes = THEORY_ONLY, measured: str | None = None) -> Drawn:
+    """The figures by name, with networks of these sizes; measured: a file of those of figure 2."""
+
+    def second() -> Figure:
+        grid = Measured.load(measured) if measured else Measured.run(sizes) if sizes.networks else None
+        return figure_2(measured=grid)
+
+    return {
+        "figure1": partial(figure_1, sizes),
+        "figure2": second,
+        "figure4": partial(figure_4, sizes=sizes),
+        "figure5": partial(figure_5, sizes),
+        "figure7": partial(figure_7, sizes),
+        "figure8": figure_8,
+    }
+
+
+def drawn(paper: bool = False) -> Drawn:
+    """The figures by name; figures 1, 5 and 7 with networks, of figure 1's size in the paper or a smaller one."""
+    one = figures_of(Sizes(100, 1000) if paper else Sizes(40, 200))
+    return figures_of() | {name: one[name] for name in ("figure1", "figure5", "figure7")}
+
+
 def write(
     folder: str | os.PathLike, sizes: Sizes = THEORY_ONLY, measured: str | None = None, suffix: str = ".png"
 ) -> list[Path]:
     """All figures into `folder`; returns the files."""
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    grid = Measured.load(measured) if measured else Measured.run(sizes) if sizes.networks else None
-    made = {
-        "figure1": figure_1(sizes),
-        "figure2": figure_2(measured=grid),
-        "figure4": figure_4(sizes=sizes),
-        "figure5": figure_5(sizes),
-        "figure7": figure_7(sizes),
-        "figure8": figure_8(),
-    }
-    return [files.save(figure, target / f"{name}{suffix}") for name, figure in made.items()]
+    return write_all(figures_of(sizes, measured), folder, suffix)
 
 
 def options(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@ that need no training. Each function returns a `matplotlib.figure.Figure`."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import meanfield as mf
+from derivations.drawing import Drawn, note_beside, write_all
 from derivations.variance_variation import contour_figures
 from derivations.variance_variation.acceptance import theory
 from derivations.variance_variation.regions import full
@@ -73,6 +74,11 @@ def figure_1(width: int = 2048, networks: int = 60) -> Figure:
                 panel.fill_between(l, low, mean + spread, color=colour, alpha=0.2, lw=0)
                 panel.plot(l, mean, color=colour, label=label)
                 panel.plot(l, known, "--", color="black", lw=0.8)
+                some = slice(5, None, 10)
+                error = spread[some] / networks**0.5
+                note_beside(
+                    figure, f"{name}, {label}", l[some], known[some], (mean[some], error), l[some] / widths[some]
+                )
                 panel.set(xlabel="$l$", title={"p": "$p$", "e": "$e$", "chi": r"$\chi^{(l)}/\chi^{(L)}$"}[name])
         panels[2].set_yscale("log")
         panels[0].legend()
@@ -187,11 +193,9 @@ def _new(count: int, sharey: bool) -> tuple[Figure, list[Axes]]:
     return figure, list(figure.subplots(1, count, sharey=sharey))
 
 
-def write(folder: str | os.PathLike, suffix: str = ".png") -> list[Path]:
-    """All figures into `folder`, figure 1 with networks of the paper's widths; returns the files."""
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    made: dict[str, Callable[[], Figure]] = {
+def drawn(paper: bool = False) -> Drawn:
+    """The figures by name: figure 1 with networks of the paper's widths, the others the theory's alone."""
+    return {
         "figure1": figure_1,
         "figure2": contour_figures.figure_2,
         "figure3": contour_figures.figure_3,
@@ -200,4 +204,8 @@ def write(folder: str | os.PathLike, suffix: str = ".png") -> list[Path]:
         "figureB3": figure_b3,
         "figureB4": figure_b4,
     }
-    return [files.save(draw(), target / f"{name}{suffix}") for name, draw in made.items()]
+
+
+def write(folder: str | os.PathLike, suffix: str = ".png") -> list[Path]:
+    """All figures into `folder`; returns the files."""
+    return write_all(drawn(), folder, suffix)

@@ -27,6 +27,7 @@ NAMES = {"p": ("K", 1), "q": ("K[1]", 1), "chi": ("J", 1), "chi_w": ("G_w[1]", -
 NAMES |= {"chi_b": ("G_b[1]", -1), "chi_a": ("G_b[2]", -1)}  # of chi: chi^(0)/chi^(l), of chi_w: chi_w^(1)/chi_w^(l)
 
 Condition = tuple[sp.Expr, tuple[int, ...]]
+_RELATIONS = {(1,): sp.Gt, (-1,): sp.Lt, (0,): sp.Eq, (-1, 1): sp.Ne, (0, 1): sp.Ge, (-1, 0): sp.Le}
 
 
 def full(phi: str) -> Network:
@@ -145,6 +146,22 @@ class OverRegion(Claim):
     conditions: tuple[Condition, ...] = ()
     grows: bool = False
 
+    @property
+    def where(self) -> tuple[sp.Basic, ...]:
+        return tuple(_RELATIONS[signs](form, 0) for form, signs in self.conditions)
+
+    def sides(self, case: Network) -> tuple[Any, Any]:
+        """Each law of the engine's table that holds somewhere under the conditions."""
+        if self.quantity not in NAMES:
+            return self.printed, None
+        found: dict[str, Any] = {}
+        for region, ways in table(case.theory, self.grows):
+            for _ in within(region, self.conditions):
+                for way in ways:
+                    law = self._law(way)
+                    found.setdefault(str(law), law)
+        return self.printed, tuple(("", law) for law in found.values())
+
     def _judge(self, case: Network, statement: Any) -> Verdict:
         met = False
         for region, ways in table(case.theory, self.grows):
@@ -222,6 +239,9 @@ class Kind(OverRegion):
 @dataclass(frozen=True)
 class Occurs(OverRegion):
     """Whether there is a place that fulfils the conditions."""
+
+    def sides(self, case: Network) -> tuple[Any, Any]:
+        return self.printed, None
 
     def _judge(self, case: Network, statement: bool) -> Verdict:
         found = any(True for region, _ in table(case.theory, self.grows) for _ in within(region, self.conditions))

@@ -103,7 +103,12 @@ def save(drawn: Any, path: str | os.PathLike) -> Path:
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
         raise MeanFieldError(f"{target.name} is not available: figures are written as {', '.join(FORMATS)}.")
+    return write_whole(target, as_bytes(drawn, target.suffix.lower()))
+
+
+def as_bytes(drawn: Any, suffix: str) -> bytes:
+    """What `save` writes into a file of this suffix."""
     with require().rc_context(LOOK), io.BytesIO() as buffer, figures_for_files():
         drawn = drawn() if callable(drawn) else drawn
-        figure_of(drawn).savefig(buffer, format=target.suffix.lower()[1:], dpi=300)
-        return write_whole(target, buffer.getvalue())
+        figure_of(drawn).savefig(buffer, format=suffix[1:], dpi=300)
+        return buffer.getvalue()

@@ -44,7 +44,7 @@ OPERATORS = frozenset(
 )
 SPACES = {",": 167, ":": 222, ";": 278, "!": -167, " ": 333, "quad": 1000, "qquad": 2000, "thinspace": 167}
 NOTHING = frozenset(["displaystyle", "textstyle", "allowbreak", "limits", "nolimits", "relax", "strut"])
-ACCENTS = ("widehat", "hat", "tilde", "bar")  # as wide as what they stand above
+ACCENTS = ("widehat", "hat", "tilde", "bar", "overline")  # as wide as what they stand above
 BIG = {"big": 1.2, "Big": 1.8, "bigg": 2.4, "Bigg": 3.0}
 
 
