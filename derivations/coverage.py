@@ -73,7 +73,7 @@ def training(paper: str, number: str) -> str:
 
 # ------------------------------------------------------------------------------------------- what a source holds
 
-_LABEL = r"\((?:[A-Z]\.)?\d+(?:\.\d+)?\)"
+_LABEL = r"(?<!\w)\((?:[A-Z]\.)?\d+(?:\.\d+)?\)"
 _ASIDE = re.compile(  # what stands beside an equation, parts of theorems, (62) to (64) of no paper
     rf"(?:\b(?:after|before|below|under) {_LABEL})|(?:(?<=[A-Z]\.\d )\(\d+\))|(?:(?<=[A-Z]\.\d\d )\(\d+\))"
 )

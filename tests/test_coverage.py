@@ -40,6 +40,14 @@ NUMBERING = {
         "Theorem B.4, Theorem B.6, Lemma B.11, Theorem B.12, Theorem B.13, Theorem B.14, Theorem B.19, Theorem B.20, "
         "Theorem B.21, Lemma C.1, Theorem D.4, Theorem D.5, Theorem D.6, Theorem E.1, Theorem E.4, Theorem E.7",
     ),
+    "bias_and_trainability": (  # it has no (95) and no Lemma F.4: that is a definition
+        "(1)-(94) (96)-(114)",
+        ("Table 1", "Table 2"),
+        tuple(f"Figure {n}" for n in range(1, 32)),
+        "Theorem 3.1, Proposition 4.1, Lemma C.1, Lemma C.2, Theorem D.2, Lemma D.3, Lemma D.4, Theorem E.1, "
+        "Lemma E.2, Proposition E.3, Lemma F.1, Lemma F.2, Lemma F.3, Lemma F.5, Lemma F.6, Lemma F.7, Lemma F.8, "
+        "Lemma F.9, Lemma H.1",
+    ),
 }
 PAPERS = tuple(NUMBERING)
 RELU = network("relu")
@@ -135,7 +143,7 @@ def test_labels_are_found_as_wholes():
     assert equation_labels("R39 (H.6), (H.7): σ_w²(K*)") == {"(H.6)", "(H.7)"}
     assert equation_labels("(3.14)-(3.16), order 6") == {"(3.14)", "(3.15)", "(3.16)"}
     assert equation_labels("B35 (75)-(77), the kink") == {"(75)", "(76)", "(77)"}
-    for aside in ("R14, after (B.5)", "B55, before (112)", "R27, Thm C.5 (1)", "R61, Thm C.10 (2): e", "Fig. 3 (a)"):
+    for aside in ("R14, after (B.5)", "B55, before (112)", "R27, Thm C.5 (1)", "Thm C.10 (2): e", "Fig. 3 (a)", "h(1)"):
         assert not equation_labels(aside)
     assert holds("R23, Lemma D.1, X → 0", "Lemma D.1") and not holds("R23, Lemma D.10", "Lemma D.1")
     assert holds("R27, Thm C.5 (1)", "Theorem C.5") and not holds("R20, proof of C.5", "Theorem C.5")
