@@ -32,8 +32,9 @@ class Item:
 
     kind: one of `KINDS`; a statement is a theorem, lemma, proposition or conjecture. label: as the paper prints it.
     about: what it is. by: what the sources of claims hold that decide it, beside the label itself. numbers: names of
-    acceptance values. figure: the name of the file that is drawn. part: which panels, where those of one figure differ.
-    open, outside: why nothing decides it.
+    acceptance values. figure: the name of the file that is drawn. part: which panels of a figure or which case of a
+    theorem, where they are items of their own; `by` alone says what decides those. open, outside: why nothing decides
+    it.
     """
 
     kind: str
@@ -49,7 +50,7 @@ class Item:
     @property
     def name(self) -> str:
         """The label, with the part where there is one."""
-        return f"{self.label} {self.part}".rstrip()
+        return f"{self.label}, {self.part}" if self.part else self.label
 
     @property
     def reason(self) -> str:
@@ -73,7 +74,7 @@ def training(paper: str, number: str) -> str:
 
 # ------------------------------------------------------------------------------------------- what a source holds
 
-_LABEL = r"(?<!\w)\((?:[A-Z]\.)?\d+(?:\.\d+)?\)"
+_LABEL = r"(?<![\w^])\((?:[A-Z]\.)?\d+(?:\.\d+)?\)"
 _ASIDE = re.compile(  # what stands beside an equation, parts of theorems, (62) to (64) of no paper
     rf"(?:\b(?:after|before|below|under) {_LABEL})|(?:(?<=[A-Z]\.\d )\(\d+\))|(?:(?<=[A-Z]\.\d\d )\(\d+\))"
 )
@@ -111,8 +112,8 @@ def holds(source: str, text: str) -> bool:
 
 
 def deciding(item: Item, claims: Iterable[Claim]) -> tuple[Claim, ...]:
-    """The claims whose sources hold the item's label or one of the texts of `by`."""
-    texts = (item.label, *item.by)
+    """The claims whose sources hold the item's label or one of the texts of `by`; of a part, one of these texts."""
+    texts = item.by if item.part else (item.label, *item.by)
     return tuple(claim for claim in claims if any(holds(claim.source, text) for text in texts))
 
 
@@ -126,7 +127,7 @@ def state(item: Item, claims: Iterable[Claim], checks: Iterable[Check]) -> str:
     lost = [t for t in item.by if not any(holds(c.source, t) for c in claims)] + sorted(set(item.numbers) - names)
     if lost:
         raise mf.MeanFieldError(f"{item.name} names {', '.join(map(repr, lost))}, which no claim and no value has.")
-    by = bool(item.numbers or item.figure or (not item.part and deciding(item, claims)))
+    by = bool(item.numbers or item.figure or deciding(item, claims))
     found = [s for s, here in zip(STATES, (by, item.open, item.outside)) if here]
     if len(found) != 1:
         what = " and ".join(found) or "without a claim, a value, a figure or a reason"
