@@ -6,6 +6,7 @@ No claim is judged here. The numbering of each paper is written down a second ti
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -163,11 +164,34 @@ def test_figures_that_need_training_are_those_of_the_table(paper):
     assert {item.label for item in outside} == {f"Figure {number}" for of, number, *_ in FIGURES if of == paper}
 
 
+def assert_counted(page: str) -> None:
+    """The table of docs/papers.md: for each paper and kind, and for all of them, decided / open / out of scope."""
+    rows = {name: cells.split("|") for name, cells in re.findall(r"^\| `?(\w+)`? \|((?: [\d/ ]+ \|)+)$", page, re.M)}
+    assert {*rows} == {*PAPERS, "together"}
+    total = Counter()
+    for paper in PAPERS:
+        coverage = Coverage.of(paper)
+        for kind, cell in zip((*KINDS, None), rows[paper]):
+            counts = coverage.counts(kind)
+            assert tuple(map(int, cell.split("/"))) == tuple(counts.values()), (paper, kind)
+            total.update({(kind, at): n for at, n in counts.items()})
+    for kind, cell in zip((*KINDS, None), rows["together"]):
+        assert tuple(map(int, cell.split("/"))) == tuple(total[kind, at] for at in STATES), kind
+
+
+def test_the_counts_of_the_page_are_those_of_the_lists():
+    page = (Path(__file__).parent.parent / "docs" / "papers.md").read_text()
+    assert_counted(page)
+    for wrong in (page.replace("/ 58 |", "/ 57 |"), re.sub(r"\| `autoinit` \|.*\n", "", page)):
+        with pytest.raises(AssertionError):
+            assert_counted(wrong)
+
+
 def test_labels_are_found_as_wholes():
     assert equation_labels("R39 (H.6), (H.7): σ_w²(K*)") == {"(H.6)", "(H.7)"}
     assert equation_labels("(3.14)-(3.16), order 6") == {"(3.14)", "(3.15)", "(3.16)"}
     assert equation_labels("B35 (75)-(77), the kink") == {"(75)", "(76)", "(77)"}
-    for aside in ("R14, after (B.5)", "B55, before (112)", "R27, Thm C.5 (1)", "Thm C.10 (2): e", "Fig. 3 (a)", "h(1)", "χ^(1)"):
+    for aside in ("R14, after (B.5)", "B55, before (112)", "Thm C.5 (1)", "Thm C.10 (2)", "Fig. 3 (a)", "h(1), χ^(1)"):
         assert not equation_labels(aside)
     assert holds("R23, Lemma D.1, X → 0", "Lemma D.1") and not holds("R23, Lemma D.10", "Lemma D.1")
     assert holds("R27, Thm C.5 (1)", "Theorem C.5") and not holds("R20, proof of C.5", "Theorem C.5")
