@@ -90,19 +90,19 @@ def numbered(ranges: str) -> list[str]:
 
 def assert_complete(items, equations: str, tables, figures, statements: str) -> None:
     """Every number once and in order; the parts of figures and theorems together."""
-    of = {kind: [item for item in items if item.kind == kind] for kind in KINDS}
-    assert [item.label for item in of["equation"]] == numbered(equations)
-    assert tuple(dict.fromkeys(item.label for item in of["table"])) == tuple(tables)
-    assert tuple(dict.fromkeys(item.label for item in of["figure"])) == tuple(figures)
-    assert list(dict.fromkeys(item.label for item in of["statement"])) == re.findall(r"\w+ [\w.]+", statements)
-    assert len({item.name for item in items}) == len(items) == sum(map(len, of.values()))
+    of = {kind: [item.label for item in items if item.kind == kind] for kind in KINDS}
+    wanted = (numbered(equations), [*tables], [*figures], re.findall(r"\w+ [\w.]+", statements))
+    for (kind, found), numbers in zip(of.items(), wanted):
+        assert [*dict.fromkeys(found)] == numbers, f"{kind}: not every number, or not in order"
+    assert len({item.name for item in items}) == len(items), "a number stands there twice"
+    assert len(items) == sum(map(len, of.values())), "an item is of no kind"
 
 
 def assert_named(coverage: Coverage) -> None:
     """Every equation that a source names is an item."""
     labels = {item.label for item in coverage.items}
     for one in coverage.claims:
-        assert equation_labels(one.source) <= labels, one.source
+        assert equation_labels(one.source) <= labels, f"{one.source} names an equation that is no item"
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -110,7 +110,7 @@ def test_every_number_of_a_paper_stands_in_its_list_once(paper):
     items = Coverage.of(paper).items
     assert_complete(items, *NUMBERING[paper])
     for wrong in (items[1:], items[:-1], (*items, items[0]), (items[1], items[0], *items[2:])):
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match=r"not every number|stands there twice"):
             assert_complete(wrong, *NUMBERING[paper])
 
 
@@ -122,7 +122,7 @@ def test_every_item_has_one_state_and_every_equation_of_a_source_is_an_item(pape
     assert sum(coverage.counts().values()) == len(coverage.items)
     assert coverage.counts() == {s: sum(coverage.counts(kind)[s] for kind in KINDS) for s in STATES}
     assert_named(coverage)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=r"R1 \(99\.9\) names an equation that is no item"):
         assert_named(replace(coverage, claims=(*coverage.claims, claim("R1 (99.9)"))))
 
 
@@ -167,23 +167,24 @@ def test_figures_that_need_training_are_those_of_the_table(paper):
 def assert_counted(page: str) -> None:
     """The table of docs/papers.md: for each paper and kind, and for all of them, decided / open / out of scope."""
     rows = {name: cells.split("|") for name, cells in re.findall(r"^\| `?(\w+)`? \|((?: [\d/ ]+ \|)+)$", page, re.M)}
-    assert {*rows} == {*PAPERS, "together"}
+    assert {*rows} == {*PAPERS, "together"}, f"the table has rows of {sorted(rows)}"
     total = Counter()
     for paper in PAPERS:
         coverage = Coverage.of(paper)
         for kind, cell in zip((*KINDS, None), rows[paper]):
             counts = coverage.counts(kind)
-            assert tuple(map(int, cell.split("/"))) == tuple(counts.values()), (paper, kind)
+            assert tuple(map(int, cell.split("/"))) == tuple(counts.values()), f"the table of {paper}: {cell}"
             total.update({(kind, at): n for at, n in counts.items()})
     for kind, cell in zip((*KINDS, None), rows["together"]):
-        assert tuple(map(int, cell.split("/"))) == tuple(total[kind, at] for at in STATES), kind
+        found = [total[kind, at] for at in STATES]
+        assert [*map(int, cell.split("/"))] == found, f"the table together: {cell}"
 
 
 def test_the_counts_of_the_page_are_those_of_the_lists():
     page = (Path(__file__).parent.parent / "docs" / "papers.md").read_text()
     assert_counted(page)
     for wrong in (page.replace("/ 58 |", "/ 57 |"), re.sub(r"\| `autoinit` \|.*\n", "", page)):
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match="the table"):
             assert_counted(wrong)
 
 
