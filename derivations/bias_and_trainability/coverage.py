@@ -6,7 +6,6 @@ from derivations.coverage import DEFINITION, Item, equation, figure, statement, 
 
 PAPER = "bias_and_trainability"
 LARGE_NUMBERS = "the law of large numbers or the central limit theorem, which the theory assumes"
-NOT_DRAWN = "not drawn; tests/test_empirical_classes.py measures it in networks of independent inputs"
 TRANSFORMER = "gradients of a vision transformer on images, which are not here"
 PRODUCTION = "two measurements of a published network on images, beside which no theory stands"
 
@@ -160,7 +159,7 @@ SHOWN: tuple[Item, ...] = (
     figure("Figure 1", "densities of two outputs and class fractions", figure="figure1"),
     figure("Figure 2", "c of ReLU and tanh against depth", figure="figure2"),
     figure("Figure 3", "phases of ReLU and tanh", figure="figure3"),
-    figure("Figure 4", "gradients of the favoured and of other classes", open=NOT_DRAWN),
+    figure("Figure 4", "gradients of the favoured and of other classes", figure="figure4"),
     *(figure(f"Figure {n}", "accuracies while training", outside=training(PAPER, str(n))) for n in range(5, 15)),
     figure("Figure 15", "γ of ReLU at finite widths", figure="figure15"),
     figure("Figure 16", "spread of K_aa of ReLU", figure="figure16"),
@@ -171,9 +170,9 @@ SHOWN: tuple[Item, ...] = (
     figure("Figure 21", "c in an MLP-Mixer", outside=PRODUCTION),
     figure("Figure 22", "phases with pooling", figure="figure22"),
     figure("Figure 23", "c with pooling against depth", figure="figure23"),
-    figure("Figure 24", "gradients of ReLU and tanh, two classes", open=NOT_DRAWN),
-    figure("Figure 25", "gradients of ReLU and tanh, ten classes", open=NOT_DRAWN),
-    figure("Figure 26", "gradients of a residual network", open=NOT_DRAWN),
+    figure("Figure 24", "gradients of ReLU and tanh, two classes", figure="figure24"),
+    figure("Figure 25", "gradients of ReLU and tanh, ten classes", figure="figure25"),
+    figure("Figure 26", "gradients of a residual network", figure="figure26"),
     figure("Figure 27", "gradients of a vision transformer", outside=TRANSFORMER),
     figure("Figure 28", "gradients of a large vision transformer", outside=TRANSFORMER),
     figure("Figure 29", "the same, trained before or not", outside=TRANSFORMER),

@@ -16,7 +16,7 @@ import sympy as sp
 from scipy.special import ndtr
 
 import meanfield as mf
-from derivations.bias_and_trainability import correlation_figures, width_figures
+from derivations.bias_and_trainability import correlation_figures, gradient_figures, width_figures
 from derivations.bias_and_trainability.pooled_numbers import at_half, pooled
 from derivations.bias_and_trainability.pooling import where
 from derivations.bias_and_trainability.relu import f, g, gamma
@@ -177,10 +177,12 @@ def write(folder: str | os.PathLike, suffix: str = ".png", paper: bool = False) 
     target.mkdir(parents=True, exist_ok=True)
     width = correlation_figures.PAPER if paper else correlation_figures.SMALL
     widths = width_figures.PAPER if paper else width_figures.SMALL
+    deep = gradient_figures.PAPER if paper else gradient_figures.SMALL
     made: dict[str, Callable[[], Figure]] = {
         "figure1": figure_1,
         "figure2": partial(correlation_figures.figure_2, width),
         "figure3": figure_3,
+        "figure4": partial(gradient_figures.figure_4, deep),
         "figure15": partial(width_figures.figure_15, widths),
         "figure16": partial(width_figures.covariances, "relu", "K_aa", widths),
         "figure17": partial(width_figures.covariances, "relu", "K_ab", widths),
@@ -188,6 +190,9 @@ def write(folder: str | os.PathLike, suffix: str = ".png", paper: bool = False) 
         "figure19": partial(width_figures.covariances, "tanh", "K_ab", widths),
         "figure22": figure_22,
         "figure23": partial(correlation_figures.figure_23, width),
+        "figure24": partial(gradient_figures.figure_24, deep),
+        "figure25": partial(gradient_figures.figure_25, deep),
+        "figure26": partial(gradient_figures.figure_26, deep),
         "figure30": figure_30,
         "figure31": partial(width_figures.figure_31, widths[-1]),
     }
