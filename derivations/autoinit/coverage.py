@@ -16,12 +16,7 @@ MAIN: tuple[Item, ...] = (
     equation("(4)", "critical initialization", outside=DEFINITION),
     equation("(5)", "size of gradients by J", outside="an order of magnitude; what it rests on is (6)"),
     equation("(6)", "J as a product of blocks"),
-    equation(
-        "(7)",
-        "estimator of J by random vectors",
-        open="networks estimate J in this way; no claim holds its normalization, which is printed as 1/N_l where (3) "
-        "has 1/N_{l+1}",
-    ),
+    equation("(7)", "estimator of J by random vectors"),
     equation("(8)", "perceptron", outside=DEFINITION),
     equation("(9)", "covariance K", outside=DEFINITION),
     equation("(10)", "K of the next layer"),

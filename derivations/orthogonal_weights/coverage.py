@@ -79,12 +79,7 @@ TANGENTS: tuple[Item, ...] = (
     equation("(5.1)", "NTK", outside=DEFINITION),
     equation("(5.2)", "gradient descent", outside=DEFINITION),
     equation("(5.3)", "rates of weights and biases", outside=DEFINITION),
-    equation(
-        "(5.4)",
-        "NTK of the next layer of one network",
-        open="an identity of one network, printed with a sum over an index that its terms do not have; claims decide "
-        "its mean (5.5) and its fluctuations",
-    ),
+    equation("(5.4)", "NTK of the next layer of one network"),
     equation("(5.5)", "its mean Θ"),
     equation("(5.6)", "its deviation", outside=DEFINITION),
     equation("(5.7)", "A and B", outside=STRUCTURE),
