@@ -183,7 +183,7 @@ def assert_counted(page: str) -> None:
 def test_the_counts_of_the_page_are_those_of_the_lists():
     page = (Path(__file__).parent.parent / "docs" / "papers.md").read_text()
     assert_counted(page)
-    for wrong in (page.replace("/ 58 |", "/ 57 |"), re.sub(r"\| `autoinit` \|.*\n", "", page)):
+    for wrong in (page.replace("| `autoinit` | ", "| `autoinit` | 9"), re.sub(r"\| `autoinit` \|.*\n", "", page)):
         with pytest.raises(AssertionError, match="the table"):
             assert_counted(wrong)
 
