@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from derivations.bias_and_trainability import correlation_figures, figures, width_figures
+from derivations.bias_and_trainability import correlation_figures, figures, gradient_figures, width_figures
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -30,6 +30,28 @@ def test_figure_30_tends_to_one():
     above, below = curves(figures.figure_30().axes[0])[:2]
     assert above[1][-1] > 1 > below[1][-1] and above[1][-1] + below[1][-1] == pytest.approx(2, abs=2e-2)
     assert below[1][0] == pytest.approx(1 - 1 / np.pi, abs=1e-2)
+
+
+def assert_grows_by(measured: np.ndarray, theory: np.ndarray) -> None:
+    """log of the first over the last layer, within a fifth and one."""
+    found, exact = (np.log(y[0] / y[-1]) for y in (measured, theory))
+    assert abs(found - exact) < 0.2 * abs(exact) + 1, f"the gradient grows by exp({found:.1f}), not exp({exact:.1f})"
+
+
+def test_figures_of_gradients():
+    """ReLU: all classes as the product of χ_J, the preferred one without a gradient where it is chaotic; residual
+    networks: ReLU stays, tanh decays towards the input."""
+    panels = gradient_figures.figure_4(200, 40).axes
+    lines = [y for _, y in curves(panels[0])]
+    for measured, theory in zip(lines[::2], lines[1::2], strict=True):
+        assert_grows_by(measured, theory)
+    with pytest.raises(AssertionError, match="the gradient grows by"):
+        assert_grows_by(lines[0], lines[3])
+    preferred, least = ([np.nan_to_num(y[0]) for _, y in curves(panel)] for panel in panels[1:])
+    assert preferred[2] < gradient_figures.LEAST < preferred[0] and least[2] > 1
+    above, below = (row[0] for row in np.split(np.array(gradient_figures.figure_26(48, 40).axes), 2))
+    assert all(1 / 6 < y[0] / y[-1] < 6 for _, y in curves(above)) and len(curves(above)) == 3
+    assert all(y[0] / y[-1] < 1 / 20 for _, y in curves(below))
 
 
 @pytest.mark.slow

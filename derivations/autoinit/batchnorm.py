@@ -71,19 +71,19 @@ def power(theory: mf.Theory) -> sp.Expr:
 CLAIMS = (
     Formula("R37 (37), K", RELU, "K", w / 2 + b + mu**2 * K, w / 2 + b + mu * K, by=of("K")),
     Formula("R37 (37), K_ab", RELU, "K_ab", w / (2 * pi) + b + mu**2 * K_ab, w / 2 + b + mu**2 * K_ab, by=of("K_ab")),
-    Formula("R36 (B.2), |B| = oo: E h_x h_y", LINEAR, "K_ab", b, w + b, by=of("K_ab")),
+    Formula("R36 (36), |B| = oo", LINEAR, "K_ab", b, w + b, by=of("K_ab")),
     # printed as δ_xy, of any batch: it is -1/(|B| - 1) between two inputs
-    Formula("R36 (B.2), |B| = 8", normed("linear", batch=8), "K_ab", b, b - w / 7, misprint=True, by=of("K_ab")),
-    Formula("R23 Conj. 3.1", SMOOTH, "J^{l,l+1} less the print", mu**2, mu, by=residue),
-    Formula("R38, mu = 0", PLAIN, "chi_J*", pi / (pi - 1), pi / (pi - 2), by=settled),
+    Formula("R36 (36), |B| = 8", normed("linear", batch=8), "K_ab", b, b - w / 7, misprint=True, by=of("K_ab")),
+    Formula("R23 (23), Conjecture 3.1", SMOOTH, "J^{l,l+1} less the print", mu**2, mu, by=residue),
+    Formula("R38 (38)", PLAIN, "chi_J*", pi / (pi - 1), pi / (pi - 2), by=settled),
     Formula("R38, no sigma_w, no sigma_b", PLAIN, "invariant", pi / (pi - 1), 1 + w, by=lambda t: t.batch_invariant()),
     Formula("R39, 0 < mu < 1", RELU, "chi_J*", (pi - mu**2) / (pi - 1), pi / (pi - 1) - mu**2, by=settled),
-    Formula("R39, mu = 1: l(J - 1)", normed("relu", 1), "power of l", pi / (pi - 1), sp.S.One, by=power),
-    Formula("R38B, |B| = 8", EIGHT, "J^{l,l+1}", 6 / (5 * (1 - kappa)), 6 / (6 * (1 - kappa)), by=one_block_apart),
+    Formula("R39 (39): l(J - 1)", normed("relu", 1), "power of l", pi / (pi - 1), sp.S.One, by=power),
+    Formula("R38B (32), |B| = 8", EIGHT, "J^{l,l+1}", 6 / (5 * (1 - kappa)), 6 / (6 * (1 - kappa)), by=one_block_apart),
     # R6: J^{l0,l} is no product of one-block Jacobians where the batch is finite
     Formula(
-        "R6, J^{l0,l} as a product, |B| = 8", EIGHT, "growth of J", 6 / (5 * (1 - kappa)),
+        "R6 (6), |B| = 8", EIGHT, "growth of J", 6 / (5 * (1 - kappa)),
         (6 + 2 * both + kappa) / (5 * (1 - kappa)), misprint=True, by=growth,
     ),
-    Formula("R6, as a product, |B| = oo", PLAIN, "growth of J", pi / (pi - 1), pi / (pi - 2), by=growth),
+    Formula("R6 (6), |B| = oo", PLAIN, "growth of J", pi / (pi - 1), pi / (pi - 2), by=growth),
 )  # fmt: skip

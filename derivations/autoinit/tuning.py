@@ -118,7 +118,7 @@ RELU, ERF = network("relu"), network("erf")
 WIDE = ((0.7,), (2.0,), (3.0,))
 MOVES = ((2.0, 0.05), (3.0, 0.005), (0.8, 0.1))
 CLAIMS: tuple[Floats, ...] = (
-    Floats("R14", ERF, "", lambda *_: 2.0, lambda *_: 4.0, of=lambda *p: slope(*p, 0), places=OWN, tolerance=1e-8),
+    Floats("R14 (14)", ERF, "", lambda *_: 2.0, lambda *_: 4.0, of=lambda *p: slope(*p, 0), places=OWN, tolerance=1e-8),
     Floats(
         "R15 (15)", ERF, "", by_weights(4, False), by_weights(2, True), True,
         of=lambda *p: slope(*p, 0), places=LATER, tolerance=1e-8,

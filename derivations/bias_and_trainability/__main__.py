@@ -12,7 +12,7 @@ def main() -> int:
     """The exit code: 1 where a verdict or a value is not what is expected."""
     figures = printing.drawing(
         "derivations.bias_and_trainability.figures",
-        "figures 1, 2, 3, 15-19, 22, 23, 30 and 31",
+        "figures 1-4, 15-19, 22-26, 30 and 31",
         "networks of the paper's sizes; some minutes",
     )
     return printing.command("bias_and_trainability", CLAIMS, TO_DIGITS, {"figures": figures})

@@ -15,7 +15,7 @@ import sympy as sp
 from scipy.special import ndtr
 
 import meanfield as mf
-from derivations.bias_and_trainability import correlation_figures, width_figures
+from derivations.bias_and_trainability import correlation_figures, gradient_figures, width_figures
 from derivations.bias_and_trainability.pooled_numbers import at_half, pooled
 from derivations.bias_and_trainability.pooling import where
 from derivations.bias_and_trainability.relu import f, g, gamma
@@ -175,10 +175,12 @@ def drawn(paper: bool = False) -> Drawn:
     """The figures by name, with networks of the paper's sizes or smaller ones."""
     width = correlation_figures.PAPER if paper else correlation_figures.SMALL
     widths = width_figures.PAPER if paper else width_figures.SMALL
+    deep = gradient_figures.PAPER if paper else gradient_figures.SMALL
     return {
         "figure1": figure_1,
         "figure2": partial(correlation_figures.figure_2, width),
         "figure3": figure_3,
+        "figure4": partial(gradient_figures.figure_4, deep),
         "figure15": partial(width_figures.figure_15, widths),
         "figure16": partial(width_figures.covariances, "relu", "K_aa", widths),
         "figure17": partial(width_figures.covariances, "relu", "K_ab", widths),
@@ -186,6 +188,9 @@ def drawn(paper: bool = False) -> Drawn:
         "figure19": partial(width_figures.covariances, "tanh", "K_ab", widths),
         "figure22": figure_22,
         "figure23": partial(correlation_figures.figure_23, width),
+        "figure24": partial(gradient_figures.figure_24, deep),
+        "figure25": partial(gradient_figures.figure_25, deep),
+        "figure26": partial(gradient_figures.figure_26, deep),
         "figure30": figure_30,
         "figure31": partial(width_figures.figure_31, widths[-1]),
     }

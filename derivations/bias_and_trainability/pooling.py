@@ -131,10 +131,10 @@ GENERAL = (
 )
 
 OF_RELU = (
-    Equation("B35 (71), α", MAX, "chi_K", w * (3 * pi + 2) / (4 * pi), w * R(3, 4)),
-    Equation("B35 (72), χ̃_1", MAX, "chi_J", R(3, 4) * w, w / 2),
-    Formula("B35 (75)-(77), the kink", MAX, "<f Laplace f>", w / (2 * pi), sp.S.Zero, by=bend),
-    Equation("B35, (80) for the maximum", MAX, "K", w * (3 * pi + 2) / (4 * pi) * K + b, w * R(3, 4) * K + b),
+    Equation("B35 (71), (77): α", MAX, "chi_K", w * (3 * pi + 2) / (4 * pi), w * R(3, 4)),
+    Equation("B35 (75), χ̃_1", MAX, "chi_J", R(3, 4) * w, w / 2),
+    Formula("B35 (76), the kink", MAX, "<f Laplace f>", w / (2 * pi), sp.S.Zero, by=bend),
+    Equation("B35 (72)", MAX, "K", w * (3 * pi + 2) / (4 * pi) * K + b, w * R(3, 4) * K + b),
     Formula(
         "B35 (78)",
         MAX,
@@ -145,6 +145,7 @@ OF_RELU = (
     ),
     *threshold("B36, Lemma F.7", MAX, 4 * pi / (3 * pi + 2), R(4, 3)),
     Equation("B37 (79), (86): α", MEAN, "chi_K", w * (pi + 1) / (4 * pi), w * (pi + 2) / (4 * pi)),
+    Equation("B37 (80)", MEAN, "K", w * (pi + 1) / (4 * pi) * K + b, w / 4 * K + b),
     Equation("B37 (83), χ̃_1", MEAN, "chi_J", w / 4, w / 2),
     Formula("B37 (85)", MEAN, "<f Laplace f>", w / (4 * pi), w / (2 * pi), by=bend),
     # E15: right on average only; composed: of a pool the theory has averages alone

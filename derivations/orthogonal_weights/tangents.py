@@ -12,11 +12,13 @@ import meanfield as mf
 from derivations.claims import Floats, Formula
 from derivations.orthogonal_weights import several_inputs
 from derivations.orthogonal_weights.kernels import TANH
-from derivations.orthogonal_weights.kinds import PerNetwork, between, of_law
+from derivations.orthogonal_weights.kinds import PerNetwork, Says, between, of_law
 from derivations.orthogonal_weights.several_inputs import scale
 from derivations.orthogonal_weights.vertices import COV
 from derivations.placeholders import slope, square
 from meanfield.base.symbols import Theta, Z, sigma_w
+from meanfield.symbolic.finite_width.fields import left
+from meanfield.symbolic.finite_width.words import quantity
 
 w = sigma_w**2
 lambda_w, lambda_b = (sp.Symbol(f"lambda_{x}", nonnegative=True) for x in "wb")
@@ -68,7 +70,20 @@ OVER = {
     **dict.fromkeys("PQ", ("(5.15)", 0, 2)),
     **dict.fromkeys("RSTU", ("(5.16)", -1, 3)),
 }
+
+
+def forward(second: str) -> tuple[str, ...]:
+    """(5.4): the tangent kernel of the next layer of one network; second: the neuron of the second σ."""
+    return (
+        "Σ_{j1 j2} W_{i1 j1} W_{i2 j2} σ'_{j1;1}*σ'_{j2;2}*H_{j1 j2;1 2}",
+        f"δ_{{i1 i2}} Σ_{{j1}} lambda_w*σ_{{j1;1}}*σ_{{{second};2}}/n",
+        "δ_{i1 i2} lambda_b",
+    )
+
+
 MEANS = (
+    Says("E3 (5.4)", TANH, "H of one network", forward("j2"), forward("j1"), misprint=True,
+         by=lambda theory: tuple(str(word) for word in quantity("H", left(1, 2), (1, 2)))),
     *(
         Formula(f"(5.5), {law}", of_law(law, "tanh", "relu", "gelu"), "Theta", ONE, ONE + lambda_b,
                 by=lambda theory: theory.correlator_map("Theta", **RATES))

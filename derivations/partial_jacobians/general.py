@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import sympy as sp
 
-from derivations.claims import Equation, Is, each, network
+import meanfield as mf
+from derivations.claims import Equation, Floats, Is, each, network
 from derivations.placeholders import (
     A,
     B,
@@ -37,12 +39,31 @@ CUBIC, ERF = network("tanh(z) - tanh(2*z)/8"), network("erf")  # at the critical
 QUARTIC = network("sin(z) - sin(2*z)/5 + sin(3*z)/45")  # n = 4, c = 3/2
 BENT = network("tanh(z) + tanh(z)**2 - tanh(z)**3/6")  # n = 3, and χ_J - 1 of first order in K
 
+
+
+def settled_factors(before: int, layer: int) -> float:
+    """How many factors χ_J* there are in J^{1,l} of erf beside those of the layers up to l', where χ_J has settled."""
+    run = mf.derive("erf").propagate(sigma_w=1.7**0.5, sigma_b=0.3**0.5, depth=layer)
+    settled = mf.derive("erf").phase(sigma_w=1.7**0.5, sigma_b=0.3**0.5).chi_J
+    return float((run.log_J[layer - 1] - run.log_J[before]) / np.log(settled))
+
+
 RECURSIONS = (
     Equation("R3 (11), (B.2)", PLAIN, "K", w * square + b, sigma_w * square + b),
     Equation("R3, layer 1", PLAIN, "K^1", w * Q0 + b, w + b),
     Equation("R4 (12), (B.4)", PLAIN, "J", J * w * slope, J * w * square),
     Equation("R4 (13)", PLAIN, "chi_J", w * slope, w * square_K),
     Equation("R7 (16), empty product", PLAIN, "J^1", sp.S.One, w),
+    Floats(
+        "R7 (17)",
+        ERF,
+        "factors chi_J*",
+        lambda before, layer: layer - before - 1,
+        lambda before, layer: layer - before,
+        of=settled_factors,
+        places=((60, 61), (60, 90), (100, 150)),
+        tolerance=1e-9,
+    ),
     Equation("R5 (14)", PLAIN, "chi_K", w * square_K, w * slope),
     Equation("R5, Stein's lemma", each(SMOOTH), "chi_K", w * stein, w * slope),
     Equation("R13 (B.7)", each(SMOOTH), "chi_Delta", w * delta, w * delta / 2),

@@ -9,6 +9,7 @@ from typing import Any
 
 from derivations.checks import Check
 from derivations.claims import Claim
+from derivations.coverage import Coverage
 from derivations.drawing import Drawn
 from meanfield.base.words import unknown
 
@@ -41,9 +42,9 @@ class Paper:
         return self.module(self.drawing).drawn(paper)
 
     @property
-    def items(self) -> Sequence[Any]:
-        """What is numbered in the paper (`derivations.coverage`)."""
-        return self.module("coverage").ITEMS
+    def coverage(self) -> Coverage:
+        """What became of everything that is numbered in the paper."""
+        return Coverage.of(self.name)
 
 
 PAPERS = (
