@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
-from meanfield.base.errors import MeanFieldError
+from meanfield.base.errors import MeanFieldError, lacking
 from meanfield.base.limits import deadline
 from meanfield.base.progress import saying
 from meanfield.base.words import ARGUMENTS, unknown
@@ -34,9 +34,9 @@ _UNDECIDED = ("truth value of Relational", "Invalid comparison of non-real", "In
 def spoken(function: F) -> F:
     """`function`, a public verb, whose refusals are sentences.
 
-    Arguments that do not fit the signature, too little memory or stack, a formula that outlasts the time limit, and a
-    comparison that SymPy cannot decide raise `MeanFieldError`. Every other TypeError from inside passes unchanged: it
-    is an error of this library, not of the call.
+    Arguments that do not fit the signature, too little memory or stack, a formula that outlasts the time limit, a
+    numeric library that is not installed, and a comparison that SymPy cannot decide raise `MeanFieldError`. Every other
+    TypeError from inside passes unchanged: it is an error of this library, not of the call.
     """
 
     name = _name(function)
@@ -67,6 +67,8 @@ def spoken(function: F) -> F:
                 f"There is not enough memory for this call of {_name(function)}; ask for fewer layers, points, neurons "
                 "or networks."
             ) from None
+        except ModuleNotFoundError as error:
+            raise lacking(name, error) from None
 
     return verb  # type: ignore[return-value]
 

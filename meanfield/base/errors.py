@@ -81,6 +81,26 @@ class Undetermined(MeanFieldError):
     """Where φ switches depends on parameters that have no numbers; with numbers it may be decided."""
 
 
+#: what verbs that compute numbers stand on, and what is derived does without
+NUMERIC = ("numpy", "scipy", "numba", "threadpoolctl")
+
+
+def lacking(what: str, error: ModuleNotFoundError) -> Exception:
+    """The refusal of what needs a numeric library that is not installed; the same error where another one is missing.
+
+    >>> print(lacking("propagate", ModuleNotFoundError(name="numba")))
+    propagate needs numba, which is not installed; try: pip install numba, or ask for what is derived without it: \
+recursion, phase, fixed_points, critical_points, depth_law or table.
+    """
+    library = (error.name or "").partition(".")[0]
+    if library not in NUMERIC:
+        return error
+    return MeanFieldError(
+        f"{what} needs {library}, which is not installed; try: pip install {library}, or ask for what is derived "
+        "without it: recursion, phase, fixed_points, critical_points, depth_law or table."
+    )
+
+
 def one_line(name: str, text: str, room: int = 100) -> str:
     """`name(text)` on one line, what does not fit cut off: how records show themselves in a session."""
     flat = " ".join(text.split())

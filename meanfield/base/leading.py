@@ -17,7 +17,12 @@ def leading(
 
     def found(name: str) -> object:
         if name in known or name.startswith("_"):
-            return loaded(name)
+            try:
+                return loaded(name)
+            except ModuleNotFoundError as error:
+                from meanfield.base.errors import lacking
+
+                raise lacking(name, error) from None
         from meanfield.base.words import ELSEWHERE, WORDS, absent, canonical, close
 
         for room in ROOMS:  # what belongs to a room is not listed at the top

@@ -54,6 +54,19 @@ def require_steps(steps: int, what: str) -> None:
         )
 
 
+def require_seconds(seconds: float, what: str, instead: str) -> None:
+    """Refuse work of so many seconds, of which nothing looks at the clock, where they exceed MEANFIELD_SECONDS.
+
+    what: what was asked for, as the subject of the sentence; instead: what to do.
+    """
+    limit = _from_environment("MEANFIELD_SECONDS", SECONDS)
+    if seconds > limit:
+        raise MeanFieldError(
+            f"{what} would take about {seconds:.3g} seconds, and the limit is {limit:g}; {instead}, or set "
+            "MEANFIELD_SECONDS to more."
+        )
+
+
 @contextmanager
 def deadline() -> Iterator[None]:
     """Work inside gets at most MEANFIELD_SECONDS of CPU time, and `PATIENCE` times that on the clock; only the

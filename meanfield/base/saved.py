@@ -65,14 +65,14 @@ def load(path: str | os.PathLike) -> Saved:
     ...     load(path).K.round(6).tolist()
     [1.73, 0.995343, 0.823607]
     """
-    import numpy as np
-
     if path is None:
         raise MeanFieldError("What is loaded must be the path of a file, but None was given.")
     refuse_no_path(path, "What is loaded")
     target = Path(path)
     try:
         if target.suffix.lower() == ".npz":
+            import numpy as np
+
             with np.load(target, allow_pickle=False) as held:
                 head = json.loads(str(held["meanfield"]))
                 every = {name: (tuple(axes), held[name]) for name, axes in head["axes"].items()}

@@ -4,15 +4,15 @@ network belongs to at the numbers that are given.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-import numpy as np
 import sympy as sp
 
 from meanfield.base.arguments import scalar, shown
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import Q0, sigma_b, sigma_w
-from meanfield.correlators.derived import correlators, plain, rates_of, refuse_zero
+from meanfield.correlators.derived import correlators, nothing_varies, plain, rates_of
 from meanfield.functions.zeros import is_zero
 from meanfield.networks.records import Block, Dense
 from meanfield.symbolic.correlator_laws.critical_shift import CriticalShift, shift_at_zero
@@ -62,7 +62,7 @@ def large_depth(
     points = fixed_points(one, values)
     start = one.initial["K"].subs({sigma_w: sigma, sigma_b: bias, Q0: norm})
     if start == 0:
-        refuse_zero({"sigma_w": sigma, "sigma_b": bias, "input_norm": norm}, name, False)
+        raise nothing_varies(name)
     neutral = bool(points) and points[0].stability == "neutral"
     here = None if neutral else destination(points, one["K"].subs({sigma_w: sigma, sigma_b: bias}), start)
     if neutral or here is None or here.K.value == 0:
@@ -88,8 +88,10 @@ def large_depth(
 
 
 def _decimal(value: Any) -> Any:
-    """A float as the decimal it prints as."""
-    return sp.Rational(repr(float(value))) if isinstance(value, (float, np.floating)) and np.isfinite(value) else value
+    """A float, also one of NumPy's, as the decimal it prints as."""
+    is_float = isinstance(value, float) or getattr(getattr(value, "dtype", None), "kind", "") == "f"
+    single = is_float and not getattr(value, "shape", ())
+    return sp.Rational(repr(float(value))) if single and math.isfinite(value) else value
 
 
 def critical_shift(block: Block, first: Dense, points: CriticalPoints) -> CriticalShift:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import sympy as sp
 
 from meanfield.base.arguments import flag, name_of, scalar, shown, text, whole
@@ -22,7 +21,6 @@ from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import expression, parse
 from meanfield.networks.folds import chain, dense_of, has_skip, parts, skip_of
 from meanfield.networks.records import Block, Dense, Nonlinearity, Number, Schedule
-from meanfield.numeric.quadrature.evaluation import on_arrays
 from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.walk import remembered
@@ -248,6 +246,8 @@ def refuse_zero(numbers: dict[str, Any], what: str, layerwise: bool) -> None:
 
     numbers: sigma_w, sigma_b and input_norm, numbers or arrays; layerwise: whether the last axis of the σ's is layers.
     """
+    import numpy as np  # numbers may be of many points
+
     try:
         w, b = (np.asarray(numbers[k], dtype=float) for k in ("sigma_w", "sigma_b"))
         first = [a[..., 0] if layerwise and a.ndim else a for a in (w, b)]
@@ -255,10 +255,15 @@ def refuse_zero(numbers: dict[str, Any], what: str, layerwise: bool) -> None:
     except (TypeError, ValueError):
         return  # no numbers, or of shapes that do not fit: `propagate` says so
     if zero:
-        raise MeanFieldError(
-            f"{what} is not available: K = sigma_w²·input_norm + sigma_b² is 0 at layer 1, where nothing varies; give "
-            "an input or a bias."
-        )
+        raise nothing_varies(what)
+
+
+def nothing_varies(what: str) -> MeanFieldError:
+    """The refusal of a network whose first layer is 0."""
+    return MeanFieldError(
+        f"{what} is not available: K = sigma_w²·input_norm + sigma_b² is 0 at layer 1, where nothing varies; give an "
+        "input or a bias."
+    )
 
 
 def numeric_rates(
@@ -266,6 +271,10 @@ def numeric_rates(
 ) -> tuple[tuple[sp.Expr, sp.Expr], dict[str, Any]]:
     """((λ_w, λ_b), the values of those that are numbers or arrays, which are symbols then): what is compiled once
     serves all numbers. names: what is asked for, which must feel rates that are given."""
+    import numpy as np
+
+    from meanfield.numeric.quadrature.evaluation import on_arrays
+
     found, values = [], {}
     if given and not set(names) - WITHOUT_RATES:
         raise MeanFieldError(f"{next(iter(given))} was given, but learning rates do not change {', '.join(names)}.")

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mpmath as mp
-import numpy as np
 import sympy as sp
 from flint import arb
 
@@ -21,6 +20,9 @@ from meanfield.base.symbols import Z
 from meanfield.functions import balls
 from meanfield.functions.heads import mpmath_functions
 from meanfield.functions.series.ball_series import ball_series, coefficients
+
+if TYPE_CHECKING:
+    import numpy as np
 
 PROBES = (1.03e-2, 2.3e-4, 1.7e-7, 1.3e-11, 3.1e-20, 1.9e-60)  # where formulas are tried, on both sides
 LOST = 4e-15  # a relative error in doubles beyond which the formula is not used near 0
@@ -47,6 +49,8 @@ class Small:
         return " * ".join([z] * self.order + [f"({text})"])
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
+        import numpy as np  # the polynomial itself is found without it
+
         return x**self.order * np.polynomial.polynomial.polyval(x, np.array(self.coefficients))
 
 

@@ -14,11 +14,13 @@ from functools import lru_cache
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from meanfield.base.errors import MeanFieldError
 from meanfield.numeric.lowering.storage import folder, replace
+
+if TYPE_CHECKING:
+    import numpy as np
 
 #: what cannot change a generated module: finite networks, and what prints or draws. Everything else counts.
 _APART = (
@@ -79,10 +81,13 @@ def _files(folder: str | Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def version(library: str) -> str:
-    """The version of an installed library."""
+    """The version of an installed library, by its metadata or else by its own word; "" where it is neither."""
     from importlib import metadata  # it takes longer to load than everything here
 
-    return metadata.version(library)
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:  # not installed, or packed without its metadata
+        return str(getattr(sys.modules.get(_LIBRARIES[library]), "__version__", ""))
 
 
 def _added() -> str:
@@ -106,6 +111,8 @@ def read(name: str) -> tuple[str, dict[str, np.ndarray]] | None:
 
 def arrays(file: Path) -> dict[str, np.ndarray] | None:
     """The arrays of a file that `np.savez` wrote, or None where it is missing or not whole."""
+    import numpy as np  # answers are kept where there is no NumPy, too
+
     try:
         with file.open("rb") as whole, np.load(whole) as data:
             return {k: data[k] for k in data.files}
@@ -126,6 +133,8 @@ def _digest(text: str) -> str:
 def write(name: str, text: str, arrays: dict[str, np.ndarray]) -> None:
     """Store a module and its arrays; each file appears whole or not at all, and a text that is there is not touched
     (its time is part of Numba's key)."""
+    import numpy as np
+
     whole = arrays | {"source": np.array(_digest(text))}
     try:
         replace(folder() / f"{name}.npz", lambda f: np.savez(f, **whole))  # type: ignore[arg-type]

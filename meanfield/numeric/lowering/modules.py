@@ -5,11 +5,12 @@ in any form. Nobody knows how often a module will still be called. So calls are 
 them, and what the present one is going to take, come to the price of the compiled form: then all calls together never
 cost more than twice the cheaper of the two (the rule for renting or buying skis). The text is the same, and so are the
 bits; where the interpreter raises what compiled code answers with inf or nan (a division by zero, an overflow), the
-compiled form answers.
+compiled form answers. Where Numba is not installed all calls are interpreted, and such a call is refused.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import os
 import re
@@ -18,11 +19,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
+from meanfield.base.limits import require_seconds
 from meanfield.base.progress import doing
 from meanfield.numeric.lowering import cache, elementary
 from meanfield.numeric.lowering.functions import DIRECT_WEIGHT
@@ -183,7 +185,12 @@ class Module:
                 done.result()
 
     def is_little(self, steps: float) -> bool:
-        """Whether the plain form is to run: while there is no compiled one, and that would not have paid yet."""
+        """Whether the plain form is to run: while there is no compiled one, and that would not have paid yet; always
+        where there is nothing to compile with."""
+        if not has_numba():
+            seconds = steps * self.weight * UNIT
+            require_seconds(seconds, "Without Numba this run", "ask for fewer layers or points, install numba")
+            return True
         return "compiled" not in self.__dict__ and self._spent + steps * self.weight * UNIT <= PATIENCE * self.price
 
     def interpreted(self, function: str, arguments: tuple) -> bool:
@@ -198,6 +205,12 @@ class Module:
             return False
         finally:
             self._spent += time.thread_time() - began
+
+
+@lru_cache(maxsize=1)
+def has_numba() -> bool:
+    """Whether Numba is installed; in a browser there is none."""
+    return importlib.util.find_spec("numba") is not None
 
 
 def _log(x: float) -> float:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import exp1, ndtr
 
 Marginal = tuple[np.ndarray, np.ndarray, np.ndarray]
 _EULER = 0.5772156649015329
@@ -68,6 +67,8 @@ def lowest(T: int, V: float, L: float) -> float:
 
 def highest(T: int, V: float, L: float) -> float:
     """A u above which M^{T-2} < e^{-L} (M at T = 2); by M ≤ e^{-e^{u-cs}} + P(g < -c) for every c."""
+    from scipy.special import ndtr  # a quarter of a second; only softmax rows need it
+
     s, c, n = math.sqrt(V), np.linspace(0.0, 9.0, 91), max(T - 2, 1)
     tail = ndtr(-c)
 
@@ -111,6 +112,8 @@ def surprise(T: int, u: np.ndarray, V: float, L: float, spacing: float = 0.0) ->
 
 
 def _surprise(s: np.ndarray) -> np.ndarray:
+    from scipy.special import exp1
+
     X = np.exp(s)
     ein, power = np.zeros_like(X), np.ones_like(X)
     small = np.minimum(X, 1.0)
@@ -161,6 +164,8 @@ def convolution(u: np.ndarray, s: np.ndarray, V: float, spacing: float, h: float
 
     Where u is a lattice whose spacing is a multiple of h, they are looked up on one line of differences.
     """
+    from scipy.special import ndtr
+
     k = round(spacing / h)
     if k and k * u.size < u.size * s.size:
         line = (u[0] - s[0] + h * np.arange((u.size - 1) * k + s.size)) / math.sqrt(V)

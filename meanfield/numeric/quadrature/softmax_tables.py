@@ -17,7 +17,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from meanfield.numeric.quadrature.rules import chebyshev_to_power
 from meanfield.numeric.quadrature.softmax import chord, number, two_rows
@@ -156,6 +155,8 @@ class Tables:
 
 def build(T: int) -> Tables:
     """The tables of T ≥ 2 entries; seconds."""
+    from threadpoolctl import threadpool_limits  # tables are made seldom: elsewhere they are read
+
     frame = Frame(T)
     with threadpool_limits(1):
         pairs: dict[str, list[np.ndarray]] = {kind: [] for kind in PAIRS}
@@ -220,6 +221,8 @@ def _cells(values: np.ndarray) -> np.ndarray:
 
 def measured(T: int, kind: str, function: Callable[..., float], two: bool) -> float:
     """The largest relative error of a function of (V, D), or of V, at places drawn over β from 1e-3 to 1e4 and r."""
+    from threadpoolctl import threadpool_limits
+
     draws, worst = np.random.default_rng(T), 0.0
     least = -1.0 / (T - 1)
     with threadpool_limits(1):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import sympy as sp
 
 from meanfield.base.arguments import position_of, shown
@@ -155,6 +154,8 @@ class DepthLaw(Law):
         >>> print(f"{float(law.at(1000)):.4f} {run.log_J[999]:.4f}")
         -7.2529 -7.2528
         """
+        import numpy as np  # a run holds its arrays
+
         name = "log_J" if self.quantity == "J" else self.quantity
         values = None if not hasattr(run, "l") else getattr(run, name, None)
         if values is None:

@@ -10,11 +10,8 @@ is said of where tokens end is never CERTIFIED or EXACT.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
 
-import numpy as np
 import sympy as sp
 
 from meanfield.base.arguments import choice
@@ -35,15 +32,10 @@ from meanfield.symbolic.recursion import Recursion
 from meanfield.theory.verbs import positions
 from meanfield.theory.verbs.maps import Maps
 
-if TYPE_CHECKING:
-    from meanfield.numeric.correlations import Correlations
-
 QUANTITIES = ("K", "J", "distance", "c")
 NAMES = {-1: "ordered", 0: "critical", 1: "chaotic"}
 NEAR = "derived of tokens that start nearly alike; correlations says where others end"
 SHOWN = 8  # digits of an exponent that takes more operations than that to write
-SEARCHED = 512  # correlations between which a change of sign is looked for
-_LARGE = (1e5, 1e6)  # variances from which zeros of the map of c are taken to infinity
 _JUMPS = "φ jumps and makes of a small difference one of the size of its root"
 _CUBED = (
     "without a skip an Attention takes 1 - c to a multiple of its third power, so that its logarithm grows as 3^l, "
@@ -181,91 +173,3 @@ def phase(theory: Maps, values: Mapping[str, sp.Expr], norm: sp.Expr) -> Phase:
 
 def _is_long(e: sp.Expr) -> bool:
     return bool(nodes_in(e)) or e.has(sp.Float) or e.count_ops() > SHOWN
-
-
-def correlations(theory: Maps, values: Mapping[str, sp.Expr], norm: sp.Expr) -> Correlations:
-    """Where correlations of two tokens end: c = 1 and what is found below it between 512 places, 0 ≤ c < 1."""
-    from meanfield.numeric.correlations import CorrelationPoint, Correlations
-
-    here, step = phase(theory, values, norm), _Step.of(theory, values)
-    grows = here.fixed_point is None
-    found = sp.nan if here.fixed_point is None else here.fixed_point.K.value
-    K = float(found) if sp.sympify(found).is_number else 1.0  # where every K is kept, c does not see it
-    gaps = step.where_K_grows() if grows else step.zeros(K)
-    if not grows and len(gaps) and not np.allclose(step(K, gaps)[0], K, rtol=1e-8, atol=0):
-        raise _moves()
-    stability = {"ordered": "stable", "chaotic": "unstable"}.get(here.name, "")
-    if not stability:  # of first order nothing happens: what is left decides
-        stability = "marginal" if step.change(_LARGE[1] if grows else K, np.array([1e-2]))[0] <= 0 else "unstable"
-    steep = here.chi_J.value == sp.oo
-    points = [CorrelationPoint(1.0, 1.0 if grows and not steep else float(here.chi_J.value), stability)]
-    for gap in sorted(gaps.tolist()):
-        stability = "stable" if stability == "unstable" else "unstable"
-        slope = 1.0 if grows else step.slope(K, gap)
-        points.append(CorrelationPoint(1 - gap, slope, stability, 1e-8 if grows else 1e-10, gap))
-    text = f"zeros of the map of c between {SEARCHED} places, 0 ≤ c < 1; {here.tokens}"
-    return Correlations(K, tuple(points), Status.MEASURED, text)
-
-
-def _moves() -> MeanFieldError:
-    return MeanFieldError(
-        "Correlations are not available: the map of c depends on K, which does not settle apart from it; follow both "
-        "with propagate."
-    )
-
-
-@dataclass(frozen=True)
-class _Step:
-    """One block in floats: (K, 1 - c) → (K, distance)."""
-
-    recursion: Recursion
-    own: dict[str, float]
-    parameters: dict[str, float]
-
-    @classmethod
-    def of(cls, theory: Maps, values: Mapping[str, Any]) -> _Step:
-        recursion = positions.to_follow(theory.block, theory.first, theory.batch, ("K", "K_ab", "distance"))
-        inside = positions.inside(recursion, values)
-        recursion = recursion.replaced(inside)
-        known = {p.name for p in recursion.parameters}
-        numbers = {k: float(v) for k, v in values.items() if k in known}
-        own = {n: numbers.pop(n, 1.0) for n in ("sigma_w", "sigma_b")}
-        return cls(recursion, own, numbers)
-
-    def __call__(self, K: float, gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        from meanfield.numeric.solvers import propagate
-
-        start = {"K": K * np.ones_like(gap), "distance": 2 * K * gap}
-        w, b = (self.own[n] for n in ("sigma_w", "sigma_b"))
-        held = propagate(
-            self.recursion, sigma_w=w, sigma_b=b, depth=2, start=start, parameters=self.parameters, correlation=0.0
-        )
-        return held.K[..., -1], held.distance[..., -1]
-
-    def change(self, K: float, gap: np.ndarray) -> np.ndarray:
-        """The next 1 - c over this one, less 1."""
-        following, distance = self(K, gap)
-        return distance / (2 * following * gap) - 1
-
-    def zeros(self, K: float) -> np.ndarray:
-        """1 - c that a block keeps."""
-        from meanfield.numeric.roots import zeros
-
-        half = SEARCHED // 2
-        grid = np.concatenate([np.geomspace(1e-9, 0.1, half, endpoint=False), np.linspace(0.1, 1, half)])
-        found = zeros(partial(self.change, K), grid)
-        return found[found > grid[0]]  # the first place stands for c = 1
-
-    def where_K_grows(self) -> np.ndarray:
-        """The zeros as K → ∞, from those at two large K: they move by a multiple of 1/K."""
-        (near, far), ratio = (self.zeros(K) for K in _LARGE), _LARGE[1] / _LARGE[0]
-        if len(near) != len(far) or not np.allclose(near, far, rtol=0.1, atol=0):
-            raise _moves()
-        return (ratio * far - near) / (ratio - 1)
-
-    def slope(self, K: float, gap: float) -> float:
-        """C′(c*) by central differences of fourth order."""
-        step = 1e-3 * min(gap, 1 - gap) if gap < 1 else 1e-3
-        places = gap + step * np.array([-2.0, -1.0, 1.0, 2.0])
-        nexts = (1 + self.change(K, places)) * places
-        return float(nexts @ np.array([1.0, -8.0, 8.0, -1.0]) / (12 * step))

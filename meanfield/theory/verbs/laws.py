@@ -33,7 +33,6 @@ from meanfield.theory.verbs import attending, positions
 from meanfield.theory.verbs.kept import keeps
 from meanfield.theory.verbs.maps import Maps
 from meanfield.theory.verbs.places import correlations_of, is_odd, phase_of, place
-from meanfield.theory.verbs.running import run
 from meanfield.theory.verbs.values import (
     decided,
     double,
@@ -314,6 +313,7 @@ def schedule_of_widths(
 ) -> WidthSchedule:
     """`Theory.width_schedule`."""
     from meanfield.numeric import widths
+    from meanfield.theory.verbs.running import run
 
     width, multiple = widths.checked_sizes(width, multiple)
     choice(fixed, "fixed", widths.ENDS)

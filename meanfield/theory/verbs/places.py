@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import sympy as sp
 
 from meanfield.base.arguments import shown
@@ -96,7 +95,11 @@ def _is_biased(dense: Dense, given: dict) -> bool:
     b = dense.sigma_b
     if isinstance(b, Schedule):
         return True
-    return bool(np.all(np.asarray(given.get(b.name, 0)) != 0)) if isinstance(b, Param) else exact(b, "sigma_b") != 0
+    if not isinstance(b, Param):
+        return exact(b, "sigma_b") != 0
+    import numpy as np  # a run may be of many points
+
+    return bool(np.all(np.asarray(given.get(b.name, 0)) != 0))
 
 
 def oddness(theory: Maps, values: dict) -> bool | None:
@@ -171,7 +174,9 @@ def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) ->
 
     theory, parameters = decided(theory, parameters)
     if attends(theory.block):
-        return attending.correlations(theory, place(theory, parameters), exact_number("input_norm", input_norm))
+        from meanfield.theory.verbs.token_correlations import token_correlations
+
+        return token_correlations(theory, place(theory, parameters), exact_number("input_norm", input_norm))
     phase = phase_of(theory, input_norm=input_norm, **parameters)
     exact = place(theory, parameters)
     recursion = theory.equal_norms.only("K", "K_ab", "distance", "J_ab")
