@@ -76,7 +76,8 @@ def beside(
     note = note_beside(panel, style.pop("note", label), x, line, found, allowance, size)
     x, means, errors, line = note.x, note.means, note.errors, note.line
     low, y, high = (v if of is None else of(v) for v in (means - 2 * errors, means, means + 2 * errors))
-    panel.errorbar(x, y, [y - low, high - y], color=colour, **({"fmt": "o", "ms": 2.5, "lw": 0.8, "label": label} | style))
+    style = {"fmt": "o", "ms": 2.5, "lw": 0.8, "label": label} | style
+    panel.errorbar(x, y, [y - low, high - y], color=colour, **style)
     panel.plot(x, line if of is None else of(line), "--" if dashed else "-", color=colour, lw=0.9)
 
 
@@ -85,7 +86,7 @@ def note_beside(
 ) -> Beside:
     """Note down networks beside a line in the figure, or the panel, in which both are drawn."""
     x, line, means, errors = (np.ravel(np.asarray(v, dtype=float)) for v in (x, line, *found))
-    size = float(np.max(np.abs(line))) if size is None else size
+    size = (float(np.max(np.abs(line))) or 1.0) if size is None else size
     allowed = np.broadcast_to(np.asarray(allowance, dtype=float), line.shape) * size
     note = Beside(label, x, line, means, errors, allowed, size)
     _NOTED.setdefault(files.figure_of(drawn), []).append(note)

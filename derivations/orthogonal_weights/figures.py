@@ -82,7 +82,7 @@ def dotted(
     """Networks as dots with two standard errors, theory as a line: dashed where the dots are hollow."""
     l = np.arange(1, len(line) + 1)
     hollow = style.get("mfc") == "white"
-    beside(panel, l, line, found, colour, l / width, dashed=hollow, note=note, **style)
+    beside(panel, l, line, found, colour, 2 * l / width, dashed=hollow, note=note, **style)
 
 
 def figure_1(width: int = 100, networks: int = 1000, layers: int = 11) -> Figure:

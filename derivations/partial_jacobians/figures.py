@@ -210,7 +210,7 @@ def figures_of(sizes: Sizes = THEORY_ONLY, measured: str | None = None) -> Drawn
 
 def drawn(paper: bool = False) -> Drawn:
     """The figures by name; figures 1, 5 and 7 with networks, of figure 1's size in the paper or a smaller one."""
-    one = figures_of(Sizes(100, 1000) if paper else Sizes(40, 200))
+    one = figures_of(Sizes(100, 1000) if paper else Sizes(20, 100))
     return figures_of() | {name: one[name] for name in ("figure1", "figure5", "figure7")}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from meanfield.base.errors import MeanFieldError
 
-_TEXT = ((r"\textbackslash{}", "\\"), (r"\_", "_"), (r"\%", "%"), (r"\&", "&"), (r"\#", "#"), (r"\{", "{"), (r"\}", "}"))
+_TEXT = ((r"\textbackslash{}", "\\"), *((f"\\{c}", c) for c in "_%&#{}"))
 
 
 @lru_cache(maxsize=1)

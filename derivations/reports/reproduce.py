@@ -1,4 +1,4 @@
-"""Reproduce papers: compute what is not on record, in processes of its own, and write a page and a document for each."""
+"""Reproduce papers: compute what is not on record, in other processes, and write a page and a document for each."""
 
 from __future__ import annotations
 

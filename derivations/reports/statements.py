@@ -21,7 +21,7 @@ MOST = 4  # places, or laws, of a side that are shown
 HOW = {
     Verdict.PROVED: "symbolically, for all values",
     Verdict.CERTIFIED: "by enclosures in ball arithmetic",
-    Verdict.DIGITS: "to 30 digits at many places, not proved",
+    Verdict.DIGITS: "at many places, not proved",
     Verdict.MEASURED: "in doubles, at the places shown",
 }
 Shown = dict[str, Any]  # {"tex": …}, {"text": …} or {"rows": [[place, value], …], "more": how many are left out}

@@ -13,7 +13,8 @@ _COLSEP = 6.0  # points: half the space between two columns of a tabular
 _PLAIN_LETTERS = {
     "σ": "sigma", "χ": "chi", "μ": "mu", "φ": "phi", "ξ": "xi", "ζ": "zeta", "δ": "delta", "Θ": "Theta", "Γ": "Gamma",
     "Δ": "Delta", "π": "pi", "α": "alpha", "β": "beta", "ℓ": "l", "′": "'", "″": "''", "²": "^2", "³": "^3", "∞": "oo",
-    "→": "->", "≤": "<=", "≥": ">=", "−": "-",
+    "→": "->", "≤": "<=", "≥": ">=", "−": "-", "γ": "gamma", "λ": "lambda", "η": "eta", "ε": "epsilon", "κ": "kappa",
+    "τ": "tau", "ρ": "rho", "ω": "omega", "θ": "theta", "ψ": "psi", "ν": "nu",
 }  # fmt: skip
 _NAMES = {
     "K_aa": "K_{aa}", "K_bb": "K_{bb}", "K_ab": "K_{ab}", "oo": r"\infty", "Q0": "Q_0", "c0": "c_0", "N0": "N_0",
