@@ -6,13 +6,15 @@ Formulas are broken by their estimated widths (`meanfield.base.tex`), so that no
 from __future__ import annotations
 
 import os
+import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
 from derivations.reports.records import Records
 from derivations.reports.summaries import Report
 from derivations.reports.units import versions
-from meanfield.base.tex.prose import escape, prose
+from meanfield.base.tex import prose as sentences
 
 _HEAD = r"""\documentclass[fleqn]{article}
 \usepackage[T1]{fontenc}
@@ -24,6 +26,26 @@ _HEAD = r"""\documentclass[fleqn]{article}
 \newcolumntype{P}[1]{>{\raggedright\arraybackslash\hspace{0pt}}p{#1}}
 \begin{document}\raggedright
 """
+
+_RAISED = str.maketrans("⁰¹⁴⁵⁶⁷⁸⁹⁻", "01456789-")
+_SIGNS = {"∇": r"\nabla", "∥": r"\parallel", "⊥": r"\perp", "Φ": r"\Phi", "↔": r"\leftrightarrow", "Ṽ": r"\tilde V"}
+
+
+def escape(text: str) -> str:
+    """Text with everything that T1 fonts lack in math mode."""
+    return _set(sentences.escape(unicodedata.normalize("NFC", text)))
+
+
+def prose(text: str) -> str:
+    """The same, formulas in math mode."""
+    return _set(sentences.prose(unicodedata.normalize("NFC", text)))
+
+
+def _set(tex: str) -> str:
+    tex = re.sub("[⁰¹⁴⁵⁶⁷⁸⁹⁻]+", lambda m: rf"\ensuremath{{{{}}^{{{m[0].translate(_RAISED)}}}}}", tex)
+    for sign, command in _SIGNS.items():
+        tex = tex.replace(sign, rf"\ensuremath{{{command}}}")
+    return re.sub("(.)\u0303", r"\\ensuremath{\\tilde{\1}}", tex)
 
 
 def document(report: Report, records: Records) -> str:

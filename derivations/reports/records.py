@@ -1,7 +1,7 @@
 """Records on file: what was computed of each unit, kept until its key or the engine changes.
 
-`DIR/records/<paper>/<unit>.json` holds the answer, `DIR/records/engines/<hash>.json` the modules that were at
-work, with the hash of each. A record counts as long as its key is the unit's and every one of these modules is what it was; all
+`DIR/records/<paper>/<unit>.json` holds an answer, `DIR/records/engines/<hash>.json` the modules that were at work, with
+the hash of each. A record counts as long as its key is the unit's and every one of these modules is what it was; all
 files are written whole.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -19,15 +19,15 @@ from derivations.reports.pages import index, page
 from derivations.reports.papers import Paper, chosen
 from derivations.reports.records import Records
 from derivations.reports.summaries import Report
-from derivations.reports.units import Answer, Unit, compute_all, units
+from derivations.reports.units import Answer, Unit, compute, compute_all, units
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.files import write_whole
+from meanfield.base.progress import Progress, watched
 
 SLOW = Path(__file__).with_name("slow.json")  # units of more than ten seconds, which a quick run leaves out
 TOGETHER = 4  # claims or numbers that one process is given at a time
 #: one thread a process, no window, and no date in a file
 SETTINGS = {"NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg", "SOURCE_DATE_EPOCH": "0"}
-Told = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,13 @@ class Reproduction:
         """Whether every verdict, number and figure is as expected."""
         return all(report.passed for report in self.reports)
 
+    def data(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {
+            "passed": self.passed, "computed": self.computed, "recalled": self.recalled, "remarks": list(self.remarks),
+            "files": list(map(str, self.files)), "papers": {one.paper.name: one.data() for one in self.reports},
+        }  # fmt: skip
+
     def __str__(self) -> str:
         lines = [*self.remarks, *(line for report in self.reports for line in report.lines())]
         kept = f"{self.computed} computed now, {self.recalled} on record before."
@@ -54,14 +61,14 @@ class Reproduction:
 
 def reproduce(
     papers: Sequence[str] = (), folder: str | os.PathLike = "reports", *, quick: bool = False, full: bool = False,
-    jobs: int | None = None, told: Told | None = None,
+    jobs: int | None = None, progress: Progress | None = None,
 ) -> Reproduction:
     """Claims, numbers and figures of some papers as an HTML page and a LaTeX document each, and an index.
 
     papers: names of packages in `derivations`, all five unless given; folder: where everything is written, records
     included: a run that was ended goes on from them; quick: leave out, and list, what takes more than ten seconds;
     full: figures with networks of the papers' sizes (hours); jobs: processes, as many as there are cores unless given;
-    told: called with (done, of how many, what) after each piece.
+    progress: called with (done, of how many) after each piece; a bar is drawn on a terminal unless it is given.
 
     Raises: MeanFieldError for an unknown paper, a folder that is not one of reports, or a process that was lost.
     """  # fmt: skip
@@ -85,8 +92,11 @@ def reproduce(
         else:
             found[unit] = record
     recalled = len(found)
-    for answer in _computed(missing, jobs or os.cpu_count() or 1, told):
-        found[answer.unit] = records.write(answer)
+    with watched(progress, "claims, numbers, figures") as tell:
+        for done, answer in enumerate(_computed(missing, jobs or os.cpu_count() or 1), 1):
+            found[answer.unit] = records.write(answer)
+            if tell is not None:
+                tell(done, len(missing))
     return _written(records, wanted, every, found, left, recalled, len(missing))
 
 
@@ -119,31 +129,22 @@ def _slow() -> dict[str, dict[str, list[str]]]:
     return json.loads(SLOW.read_text(encoding="utf-8"))
 
 
-def _computed(missing: Sequence[Unit], jobs: int, told: Told | None) -> Iterator[Answer]:
-    """The answers as they come in: in this process where there is one job, else in some of their own."""
+def _computed(missing: Sequence[Unit], jobs: int) -> Iterator[Answer]:
+    """The answers as they come in: from this process where there is one job, else from some of their own."""
     pieces = _pieces(missing)
-    done = 0
-
-    def tell(answers: Sequence[Answer]) -> None:
-        nonlocal done
-        done += len(answers)
-        if told is not None:
-            told(done, len(missing), f"{answers[-1].unit.paper}: {answers[-1].unit.name}")
-
     if jobs == 1 or len(pieces) < 2:
         for piece in pieces:
             for unit in piece:
-                answers = compute_all([unit])
-                yield from answers
-                tell(answers)
+                yield compute(unit)
         return
+    done = 0
     try:
         with _settings(), ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
             waiting = [pool.submit(compute_all, piece) for piece in pieces]
             try:
                 for one in as_completed(waiting):
                     yield from one.result()
-                    tell(one.result())
+                    done += len(one.result())
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise

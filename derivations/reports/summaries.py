@@ -80,6 +80,14 @@ class Report:
         """The kinds of things that the paper numbers."""
         return tuple(kind for kind in KINDS if any(item.kind == kind for item, _ in self.coverage))
 
+    def data(self) -> dict[str, Any]:
+        """The counts as plain data."""
+        return {
+            "claims": len(self.claims), "verdicts": self.verdicts, "misprints": self.misprints,
+            "numbers": len(self.numbers), "figures": len(self.figures), "coverage": self.counts(),
+            "left_out": [f"{unit.kind} {unit.name}" for unit in self.left_out], "complaints": list(self.complaints),
+        }  # fmt: skip
+
     def lines(self) -> list[str]:
         """The report on a terminal: a heading, three counts, and what is not as expected."""
         verdicts = ", ".join(f"{n} {verdict}" for verdict, n in self.verdicts.items())

@@ -57,6 +57,7 @@ from meanfield.cli.options import (
 )
 from meanfield.cli.reading import carried, layers, maps_wanted, needs_numbers, number, rate, theory_of, wanted
 from meanfield.cli.recipes import audit, recipe
+from meanfield.cli.reproduce import reproduce
 from meanfield.cli.widths import widths
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory.deriving import derive as derived
@@ -428,6 +429,7 @@ VERBS: dict[str, tuple[Callable, str]] = {
     "phase-diagram": (phase_diagram, "phase-diagram erf --sigma-w 0,3,60 --sigma-b 0,3,60"),
     "check": (check, "check erf --sigma-w 1.5 --sigma-b 0.1 --width 200 --depth 20"),
     "measure": (measure, "measure relu --sigma-w 'sqrt(2)' --sigma-b 0 --quantities K,V"),
+    "reproduce": (reproduce, "reproduce autoinit --quick -o reports"),
     "activations": (activations, "activations --json"),
     "doctor": (doctor, "doctor"),
     "demo": (demo, "demo"),
