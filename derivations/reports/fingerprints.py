@@ -1,8 +1,8 @@
 """Fingerprints: one text for all that a claim, a number or a figure says, the same in every process.
 
 Data count by value. A function counts by its code (without line numbers), its defaults, what it closes over, and the
-functions of `derivations` that it calls, these by their fingerprints. The engine itself is not part of it: which of its
-modules were at work is noted beside each record (`records`).
+functions that it calls, these by their fingerprints. Installed packages count by names alone, and so does the engine:
+which of its modules were at work is noted beside each record (`records`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import sys
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
@@ -21,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 import sympy as sp
 
-OURS = "derivations"
+ENGINE = "meanfield"
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, Fraction, Decimal, range)
 
 
@@ -122,8 +123,14 @@ class _Reader:
         return f"{type(value).__qualname__} {shown}"
 
 
+@functools.cache
 def _is_ours(module: str | None) -> bool:
-    return module is not None and (module == OURS or module.startswith(f"{OURS}."))
+    """Whether a module belongs to a paper: neither to the engine nor to an installed package."""
+    top = (module or "builtins").partition(".")[0]
+    if top in sys.stdlib_module_names or top == ENGINE:
+        return False
+    path = getattr(sys.modules.get(module or ""), "__file__", None) or ""
+    return "site-packages" not in path and "dist-packages" not in path
 
 
 def _written(value: Any) -> bool:
