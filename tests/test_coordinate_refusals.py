@@ -54,7 +54,7 @@ REFUSED = {
     "eps": (lambda: check(eps=-1), "eps must be ≥ 0, but -1 was given"),
     "no eps": (lambda: check(eps=float("nan")), "eps must be a finite number"),
     "orthogonal": (lambda: check(weights="orthogonal"), "with orthogonal weights"),
-    "attention": (lambda: check(architectures.gpt(**GPT)), "with Attention: the change of its scores"),
+    "attention": (lambda: check(architectures.gpt(**GPT)), "with Attention: no rule is known for"),
     "projection": (lambda: check(Residual(behind(TANH), 1, Projection())), "with a Projection"),
     "mixer": (lambda: check(architectures.mlp_mixer("gelu")), "with a Dense over tokens"),
     "tokens": (lambda: check(inputs=np.ones((2, 3, 4))), "inputs of one token each"),

@@ -190,8 +190,8 @@ def test_norms_on_the_stream_add_up_over_blocks():
 @pytest.mark.parametrize(
     ("block", "said"),
     [
-        (Sequential((Nonlinearity("tanh"), Dense("orthogonal"))), "orthogonal weights: the rules hold for independent"),
-        (Sequential((Nonlinearity("tanh"), Dense("mixed"))), "mixed weights: the rules hold for independent"),
+        (Sequential((Nonlinearity("tanh"), Dense("orthogonal"))), "orthogonal weights: the step is known for"),
+        (Sequential((Nonlinearity("tanh"), Dense("mixed"))), "mixed weights: the step is known for independent"),
         (Residual(Sequential((LayerNorm(), Attention(4), Dense()))), "Attention: no rule is known"),
         (Residual(Sequential((Nonlinearity("tanh"), Dense())), 1, Projection()), "a Projection: between layers"),
         (Sequential((Dense(axis="tokens"), Nonlinearity("tanh"), Dense())), "a Dense over tokens: its matrix"),

@@ -14,7 +14,7 @@ from meanfield.base.arguments import choice, flag, positive, provides, spoken, w
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.limits import require_memory
 from meanfield.base.progress import Progress, watched
-from meanfield.networks.folds import fold
+from meanfield.networks.folds import fold, has_norm
 from meanfield.networks.records import Block, Residual
 from meanfield.parametrizations.coordinates.coordinate_arguments import (
     base_of,
@@ -220,13 +220,9 @@ def _dense_counts(case: Case, depths: Sequence[int]) -> dict[int, int]:
     out = {}
     for d in depths:
         one = replace(case, depth=d)
-        doubled = 1 if _norms(case.network.block) else 2 ** min(_gates(case.network.block) * (d - 1), 8)
+        doubled = 1 if has_norm(case.network.block) else 2 ** min(_gates(case.network.block) * (d - 1), 8)
         out[d] = len(one.rows()) * doubled
     return out
-
-
-def _norms(block: Block) -> bool:
-    return fold(block, lambda one, inside: bool(one.normalizes) or any(inside))
 
 
 def _gates(block: Block) -> int:

@@ -57,9 +57,8 @@ class Case:
     def deviation(self, of: Any, own: float, block: int) -> float:
         """A standard deviation of the record as a number, in the block of this number (0: the input layer)."""
         if isinstance(of, Schedule):
-            numbers = [self.deviation(one, own, 0) for one in (of.beta, of.total)]
-            whole = max(self.depth - 1, 1)
-            return self.deviation(of.value, own, 0) * max(block, 1) ** (-numbers[0] / 2) * whole ** (-numbers[1] / 2)
+            numbers = (self.deviation(one, own, 0) for one in (of.value, of.beta, of.total))
+            return of.at(block, self.depth - 1, *numbers)
         if isinstance(of, Param):
             if of.name in ("sigma_w", "sigma_b"):
                 return own
