@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -235,3 +236,26 @@ def test_odd_calls_answer_or_refuse():
             except MeanFieldError as error:
                 assert len(str(error)) < 400
     assert 20 < answered < 110
+
+
+def assert_allowed_alike(check, compared) -> None:
+    """What finite width may change is the same, whoever measured."""
+    pairs = [(one.allowance, other.allowance) for one, other in zip(check.rows, compared.rows, strict=True)]
+    assert all(ours == theirs for ours, theirs in pairs), f"allowances differ: {next(p for p in pairs if p[0] != p[1])}"
+
+
+def logged(check) -> list[dict]:
+    names = ("width", "layer", "matrix", "column")
+    return [{name: getattr(row, name) for name in names} | {"value": 9 * row.theory} for row in check.rows]
+
+
+def test_a_log_is_allowed_what_networks_are():
+    """A product doubles what finite width adds, in networks and in a log; measured later steps have no line at all."""
+    gates = check(behind(GATE), widths=(256,), depth=4)  # ten Dense, and three products: 4 · 10 · 8/256
+    log = logged(gates)
+    assert {row.allowance for row in gates.rows} == {4.0 * len(gates.column("z") + gates.column("f")) * 8 / 256}
+    assert_allowed_alike(gates, gates.compare(log))
+    with pytest.raises(AssertionError, match="allowances differ"):  # planted: products that double nothing
+        assert_allowed_alike(gates, replace(gates, _counts={4: 10}).compare(log))
+    later = check(steps=2, networks=2, optimizer="sgd")
+    assert {row.allowance for row in later.compare(logged(later))} == {math.inf}

@@ -46,6 +46,7 @@ from meanfield.networks.records import (
     Schedule,
     Sequential,
     mlp,
+    scheduled,
 )
 from meanfield.numeric.widths import inner_factors, refuse_rigid
 from meanfield.parametrizations import parametrization
@@ -151,7 +152,7 @@ def test_a_schedule_falls_as_it_is_written():
     case = Case(mlp("tanh"), parametrization("sp"), 1, 0, 8, 5, X := np.ones((1, 4)), 0.1, 0, X[:, 0])
     in_a_step = [case.deviation(fallen, 1.0, k) for k in range(5)]
     assert in_networks == pytest.approx(by_hand, rel=1e-14) and in_a_step == pytest.approx(by_hand, rel=1e-14)
-    assert fallen.at(3, 4, 3.0, 1.0, 0.5) != pytest.approx(by_hand[3], rel=1e-3)
+    assert scheduled(3, 4, 3.0, 1.0, 0.5) != pytest.approx(by_hand[3], rel=1e-3)
 
 
 def test_a_state_goes_every_way():

@@ -130,10 +130,10 @@ class Schedule(_Shown):
         object.__setattr__(self, "beta", _not_negative(self.beta, "The exponent beta of a Schedule"))
         object.__setattr__(self, "total", _not_negative(self.total, "The exponent total of a Schedule"))
 
-    def at(self, block: int, blocks: int, value: float, beta: float, total: float) -> float:
-        """The deviation in this one of L blocks, its three numbers given as floats; 0, the input layer, has that of the
-        first block."""
-        return value * max(block, 1) ** (-0.5 * beta) * max(blocks, 1) ** (-0.5 * total)
+
+def scheduled(block: int, blocks: int, value: float, beta: float, total: float) -> float:
+    """The deviation of a `Schedule` of these numbers in one of L blocks; the input layer, 0, has that of the first."""
+    return value * max(block, 1) ** (-0.5 * beta) * max(blocks, 1) ** (-0.5 * total)
 
 
 Deviation = Number | Schedule

@@ -48,6 +48,7 @@ from meanfield.networks.records import (
     Scale,
     Schedule,
     Sequential,
+    scheduled,
 )
 
 
@@ -76,7 +77,7 @@ class Numbers:
             return self.value(of, what)
         beta, total = self.value(of.beta, "the exponent"), self.value(of.total, "the exponent")
         numbers = enumerate(zip(self.value(of.value, what), beta, total))
-        return tuple(of.at(k, self._depth - 1, *layer) for k, layer in numbers)
+        return tuple(scheduled(k, self._depth - 1, *layer) for k, layer in numbers)
 
     def deviation(self, of: Any, own: str) -> tuple[float, ...] | None:
         """None for the network's own."""

@@ -25,7 +25,7 @@ from meanfield.parametrizations.coordinates.coordinate_arguments import (
     slopes_of,
 )
 from meanfield.parametrizations.coordinates.coordinate_result import CoordinateCheck
-from meanfield.parametrizations.coordinates.coordinate_rows import REPLICATES, CoordinateRow, with_allowances
+from meanfield.parametrizations.coordinates.coordinate_rows import REPLICATES, CoordinateRow
 from meanfield.parametrizations.step.first_step import Squares, first_step
 from meanfield.parametrizations.step.step_case import Case
 from meanfield.parametrizations.step.stepped_networks import measured
@@ -124,12 +124,9 @@ def coordinate_check(
                     done += networks
                 with np.errstate(all="ignore"):  # an overflow is an answer
                     rows += _rows(case, line, seen)
-    judged = with_allowances(rows, _dense_counts(base, every))
-    if steps > 1:  # later steps have no line
-        judged = [replace(row, allowance=math.inf) for row in judged]
-    return CoordinateCheck(
-        scheme, about, eta, base.eps, steps, networks, seed, tuple(judged), _spread=_spreads(rows, networks)
-    )
+    spread, counts = _spreads(rows, networks), _dense_counts(base, every)
+    check = CoordinateCheck(scheme, about, eta, base.eps, steps, networks, seed, (), _spread=spread, _counts=counts)
+    return check.with_rows(rows)
 
 
 def _theory(case: Case, neurons: int | None, seed: int) -> Squares:
