@@ -135,6 +135,10 @@ class Parametrization(Result):
         sizes = {"base_width": self.base_width, "base_depth": self.base_depth}
         return {"name": self.name, "optimizer": self.optimizer, **kinds, **factors, **sizes, "source": self.source}
 
+    def _factors(self) -> list[tuple[str, Monomial]]:
+        """Those of branch, eps and decay that are not 1."""
+        return [(name, one) for name in ("branch", "eps", "decay") if not (one := getattr(self, name)).is_one]
+
     def _rows(self, written: Any) -> list[list[str]]:
         return [[k, *(written(getattr(self.of(k), name)) for name in self._columns())] for k in KINDS]
 
@@ -146,7 +150,7 @@ class Parametrization(Result):
     def __str__(self) -> str:
         head = f"{self.name}, {self.optimizer}: one step at width n and L blocks"
         table = columns([["kind", *self._columns()], *self._rows(str)])
-        rest = [f"{w} {one}" for w in ("branch", "eps", "decay") if not (one := getattr(self, w)).is_one]
+        rest = [f"{name} {one}" for name, one in self._factors()]
         if (self.base_width, self.base_depth) != (1, 1):
             rest.append(f"n = width/{self.base_width}, L = blocks/{self.base_depth}")
         return "\n".join([head, *("  " + row for row in table), *(["  " + ", ".join(rest)] if rest else [])])
@@ -156,6 +160,8 @@ class Parametrization(Result):
     def latex(self) -> str:
         """A table of the powers as LaTeX (booktabs)."""
         rows = [[k, *(f"${c}$" for c in cells)] for k, *cells in self._rows(lambda one: one.latex())]
-        caption = prose(f"Powers of {self.name} under {self.optimizer}: n = width/{self.base_width}, "
-                        f"L = blocks/{self.base_depth}.")  # fmt: skip
+        said = f"Powers of {self.name} under {self.optimizer}: n = width/{self.base_width}, "
+        caption = prose(f"{said}L = blocks/{self.base_depth}" + (";" if self._factors() else "."))
+        if self._factors():
+            caption += " " + ", ".join(f"{name} ${one.latex()}$" for name, one in self._factors()) + "."
         return booktabs(caption, ["kind", *self._columns()], rows, texts=1)
