@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from meanfield.base.arguments import choice, record, shown, whole
+from meanfield.base.arguments import choice, flag, record, shown, whole
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.export import Result
 from meanfield.base.printed import columns
@@ -87,14 +87,27 @@ class Parametrization(Result):
             changed["decay"] = self.decay * self.hidden.rate / made.rate
         return replace(self, **changed, name=f"{self.name} in another gauge")
 
-    def equivalent(self, other: Parametrization) -> bool:
+    def equivalent(self, other: Parametrization, *, ignore_eps_and_decay: bool = False) -> bool:
         """Whether both move the same functions in the same way: their matrices differ by a gauge alone.
 
         ε and weight decay belong to it: Adam compares ε with the gradient by the stored W, which a gauge multiplies.
+        ignore_eps_and_decay: compare as where both are 0, so that their powers do not count.
+
+        >>> mup, other = parametrization("mup", optimizer="sgd"), parametrization("mean_field", optimizer="sgd")
+        >>> mup.equivalent(other), mup.equivalent(other, ignore_eps_and_decay=True)
+        (False, True)
         """
         if not isinstance(other, Parametrization):
             raise MeanFieldError(f"equivalent compares with another Parametrization, but {shown(other)} was given.")
-        return self.invariants() == other.invariants()
+        both = self, other
+        if flag(ignore_eps_and_decay, "ignore_eps_and_decay"):
+            both = self._without_eps_and_decay(), other._without_eps_and_decay()
+        return both[0].invariants() == both[1].invariants()
+
+    def _without_eps_and_decay(self) -> Parametrization:
+        """The same with their powers so that no gauge is left in them."""
+        kinds = {kind: replace(self.of(kind), eps=self.of(kind).multiplier) for kind in KINDS}
+        return replace(self, **kinds, eps=ONE, decay=ONE / self.hidden.rate)
 
     def invariants(self) -> dict[str, Any]:
         """What no gauge changes: by kind the variance of M W, the step of M W and, of Adam, ε/M; the factor of
