@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from dataclasses import dataclass, replace
 
@@ -259,3 +260,15 @@ def test_a_log_is_allowed_what_networks_are():
         assert_allowed_alike(gates, replace(gates, _counts={4: 10}).compare(log))
     later = check(steps=2, networks=2, optimizer="sgd")
     assert {row.allowance for row in later.compare(logged(later))} == {math.inf}
+
+
+def test_powers_of_the_width_are_exponents_in_tex():
+    """All of an exponent stands above the line: n^{0.57} and not n^0.57, of which TeX raises one character."""
+    steep = check("tanh", parametrization("sp", hidden={"rate": "n**(3/7)"}), widths=(32, 64, 128), depth=5)
+    tex = steep.latex()
+    powers = re.findall(r"\\sim n([^$]*)\$", tex)
+    assert any("." in power for power in powers) and any(f"n^{p[2:-1]}" in str(steep) for p in powers if "." in p)
+    assert all(re.fullmatch(r"(\^\{-?[\d./]+\})?", power) for power in powers), powers
+    assert not re.fullmatch(r"(\^\{-?[\d./]+\})?", "^0.57")  # the control
+    scheme = parametrization("mup", base_width=64).latex()
+    assert "= width/64, $L$ = blocks" in scheme and "blocks/1" not in scheme

@@ -173,8 +173,9 @@ class Parametrization(Result):
     def latex(self) -> str:
         """A table of the powers as LaTeX (booktabs)."""
         rows = [[k, *(f"${c}$" for c in cells)] for k, *cells in self._rows(lambda one: one.latex())]
-        said = f"Powers of {self.name} under {self.optimizer}: n = width/{self.base_width}, "
-        caption = prose(f"{said}L = blocks/{self.base_depth}" + (";" if self._factors() else "."))
+        bases = {"n = width": self.base_width, "L = blocks": self.base_depth}
+        said = ", ".join(name if base == 1 else f"{name}/{base}" for name, base in bases.items())
+        caption = prose(f"Powers of {self.name} under {self.optimizer}: {said}" + (";" if self._factors() else "."))
         if self._factors():
             caption += " " + ", ".join(f"{name} ${one.latex()}$" for name, one in self._factors()) + "."
         return booktabs(caption, ["kind", *self._columns()], rows, texts=1)

@@ -191,7 +191,8 @@ class CoordinateCheck(Result):
 
 def _cell(text: str) -> str:
     if text.startswith("~"):
-        return "$\\sim " + text[1:].replace("^(", "^{").replace(")", "}") + "$"
+        name, _, power = text[1:].partition("^")
+        return rf"$\sim {name}$" if not power else rf"$\sim {name}^{{{power.strip('()')}}}$"
     return text.replace("±", r"$\,\pm\,$")
 
 
