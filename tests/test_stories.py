@@ -8,9 +8,9 @@ import json
 import math
 import os
 import re
+import resource
 import subprocess
 import sys
-import time
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -303,10 +303,10 @@ def test_initialization():
 @pytest.mark.slow
 @pytest.mark.parametrize("path", STORIES, ids=NAMES)
 def test_a_script_runs_by_itself_from_cold(path, tmp_path):
-    """In a process and a cache of its own: within 12 s of CPU on the machines that run these tests, twice that here."""
+    """In a process and a cache of its own, as somebody new runs it: 6 to 12 s of CPU when this was written."""
     env = os.environ | {"MEANFIELD_CACHE": str(tmp_path), "MPLBACKEND": "Agg", "PYTHONPATH": str(DOCS.parent)}
-    began = time.perf_counter()
+    began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     done = subprocess.run([sys.executable, path], env=env, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     assert len(done.stdout.splitlines()) > 4 and "nan" not in done.stdout
-    assert time.perf_counter() - began < 60
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - began < 30

@@ -56,10 +56,10 @@ layers = np.arange(1, depth + 1)
 figure, ax = plt.subplots()
 for k, (sigma, run) in enumerate(zip(sigmas, runs)):
     ax.loglog(layers, run.J, ("--", "-", ":")[k], label=f"theory, σ_w = {sigma:.1f}")
-    J = mf.measure(
-        "tanh", sigma_w=sigma, sigma_b=0, width=200, depth=30, networks=20, quantities=("J",)
-    ).estimate("J")
-    ax.plot(shown, J.mean[shown - 1], "o", color=f"C{k}", markersize=4)
+    size = dict(width=200, depth=30, networks=20)
+    measured = mf.measure("tanh", sigma_w=sigma, sigma_b=0, **size, quantities=("J",))
+    J = measured.estimate("J").mean
+    ax.plot(shown, J[shown - 1], "o", color=f"C{k}", markersize=4)
 ax.plot([], [], "ko", markersize=4, label="mean of 20 networks")
 ax.set(xlabel="layer l", ylabel="J", ylim=(1e-5, 1e5))
 ax.legend()
@@ -84,7 +84,8 @@ print(report)
 # - There J does not stay: it falls as a power of the depth, 1/l, instead of exponentially.
 
 some = np.array([10, 50, 100])
-print("At the critical point, l J in layers", *some, "is", *(some * runs[1].J[some - 1]).round(2))
+products = some * runs[1].J[some - 1]
+print("At the critical point, l J in layers", *some, "is", *products.round(2))
 for sigma in (sigmas[0], sigmas[2]):
-    chi = theory.phase(sigma_w=sigma, sigma_b=0).chi_J
-    print(f"At σ_w = {sigma:.1f}, J changes by a factor e in every {1 / abs(np.log(chi)):.1f} layers")
+    scale = 1 / abs(np.log(theory.phase(sigma_w=sigma, sigma_b=0).chi_J))
+    print(f"At σ_w = {sigma:.1f}, J changes by a factor e in every {scale:.1f} layers")

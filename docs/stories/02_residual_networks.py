@@ -49,12 +49,13 @@ def scaled(total):
 # -----------
 #
 # log J from the first layer to the last, for networks of more and more blocks: lines by theory,
-# points from networks of 128 neurons by the same records. The layer before the first block is the
-# input layer, so that L blocks end in layer L + 1.
+# points from networks of 128 neurons by the same records. On logarithmic axes √L and 1/L are
+# straight lines. The layer before the first block is the input layer, so that L blocks end in layer
+# L + 1.
 
 blocks, few = 2 ** np.arange(9), np.array([2, 8, 32])
 branches = {"1": 0, "1/√L": 1, "1/L": 2}
-theories = {name: mf.derive(architecture=scaled(total)) for name, total in branches.items()}
+theories = {name: mf.derive(architecture=scaled(branches[name])) for name in branches}
 
 
 def log_J(name, L):
@@ -64,9 +65,8 @@ def log_J(name, L):
 
 def measured(name, L):
     """log J behind L blocks of 24 networks, and its standard error."""
-    run = mf.measure(
-        scaled(branches[name]), **at, width=128, depth=int(L) + 1, networks=24, quantities=("J",)
-    ).estimate("log_J")
+    size = dict(width=128, depth=int(L) + 1, networks=24)
+    run = mf.measure(scaled(branches[name]), **at, **size, quantities=("J",)).estimate("log_J")
     return float(run.mean[-1]), float(run.standard_error[-1])
 
 
@@ -74,10 +74,11 @@ networks = {(name, L): measured(name, L) for name in branches for L in few}
 lines = {name: [log_J(name, L) for L in blocks] for name in branches}
 figure, ax = plt.subplots()
 for k, name in enumerate(branches):
-    ax.plot(blocks, lines[name], ("-", "--", ":")[k], label=f"theory, branches times {name}")
+    ax.plot(blocks, lines[name], ("-", "--", ":")[k], label=f"branches times {name}")
     ax.plot(few, [networks[name, L][0] for L in few], "o", color=f"C{k}", markersize=4)
 ax.plot([], [], "ko", markersize=4, label="24 networks")
-ax.set(xscale="log", xlabel="number of blocks L", ylabel="log J from the first layer to the last")
+ax.set(xscale="log", yscale="log")
+ax.set(xlabel="number of blocks L", ylabel="log J from the first layer to the last")
 ax.legend()
 
 # %%
@@ -88,8 +89,9 @@ ax.legend()
 
 for (name, L), (mean, error) in networks.items():
     theory = log_J(name, L)
-    print(f"branches times {name}, L = {L}: theory {theory:.3f}, networks {mean:.3f} ± {error:.3f}, ", end="")
-    print(f"z = {(mean - theory) / error:.1f}")
+    z = (mean - theory) / error
+    print(f"branches times {name}, L = {L}: ", end="")
+    print(f"theory {theory:.3f}, networks {mean:.3f} ± {error:.3f}, z = {z:.1f}")
 
 # %%
 # What to remember
@@ -102,4 +104,5 @@ for (name, L), (mean, error) in networks.items():
 
 for name, values in lines.items():
     before, last = np.exp(values[-2:])
-    print(f"branches times {name}: J = {before:.4g} after {blocks[-2]} blocks, {last:.4g} after {blocks[-1]}")
+    print(f"branches times {name}: ", end="")
+    print(f"J = {before:.4g} after {blocks[-2]} blocks, {last:.4g} after {blocks[-1]}")

@@ -53,21 +53,23 @@ print(f"γ is above 1 from layer {first} on")
 # 200 neurons gets 100 independent inputs, and its classes are counted in every layer.
 
 inputs, counted, shown = 100, 20, 40
-G2 = np.array([ClassFraction(gamma, inputs=inputs).moment(2) for gamma in run.gamma[:shown]])
-measured = mf.measure(
-    "relu", sigma_w=2**0.5, sigma_b=0, width=200, depth=counted, networks=150, batch=inputs, quantities=("G0_squared",)
-).estimate("G0_squared")
+laws = [ClassFraction(gamma, inputs=inputs) for gamma in run.gamma[:shown]]
+G2 = np.array([law.moment(2) for law in laws])
+size = dict(width=200, depth=counted, networks=150, batch=inputs)
+measured = mf.measure("relu", **at, **size, quantities=("G0_squared",)).estimate("G0_squared")
+errors = measured.standard_error
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
 g = np.linspace(0.005, 0.995, 199)
 for layer, style in ((2, "-"), (first, "--"), (20, ":")):
-    left.plot(g, ClassFraction(run.gamma[layer - 1]).pdf(g), style, label=f"layer {layer}")
-left.set(xlabel="fraction G of inputs in class 0", ylabel="density over weights", ylim=(0, 4))
+    density = ClassFraction(run.gamma[layer - 1]).pdf(g)
+    left.plot(g, density, style, label=f"layer {layer}")
+left.set(xlabel="fraction G of inputs in class 0", ylabel="density over weights")
+left.set_ylim(0, 4)
 left.legend()
 right.plot(np.arange(1, shown + 1), G2, label="theory")
-right.errorbar(
-    np.arange(1, counted + 1), measured.mean, 2 * measured.standard_error, fmt="ko", markersize=3, label="150 networks"
-)
+right.errorbar(np.arange(1, counted + 1), measured.mean, 2 * errors, fmt="ko", markersize=3)
+right.plot([], [], "ko", markersize=3, label="150 networks, ± 2 errors")
 right.set(xlabel="layer l", ylabel="mean of G²")
 right.legend(loc="lower right")
 
@@ -78,11 +80,10 @@ right.legend(loc="lower right")
 # The same numbers, with the difference in standard errors. Layers of one network are not
 # independent, so that a difference lasts for several of them.
 
-z = (measured.mean - G2[:counted]) / measured.standard_error
 for layer in (1, 2, first, 10, 20):
-    k = layer - 1
-    print(f"layer {layer}: theory {G2[k]:.3f}, networks {measured.mean[k]:.3f} ± ", end="")
-    print(f"{measured.standard_error[k]:.3f}, z = {z[k]:.1f}")
+    theirs, ours, error = (one[layer - 1] for one in (G2, measured.mean, errors))
+    print(f"layer {layer}: theory {theirs:.3f}, networks {ours:.3f} ± {error:.3f}, ", end="")
+    print(f"z = {(ours - theirs) / error:.1f}")
 
 # %%
 # What to remember
@@ -95,6 +96,7 @@ for layer in (1, 2, first, 10, 20):
 
 law = theory.depth_law("gamma", **at, correlation=0)
 for layer in (10, 100, depth):
-    gamma, share = run.gamma[layer - 1], ClassFraction(run.gamma[layer - 1]).largest()
-    print(f"layer {layer}: γ = {gamma:.5g}, by its law {float(law.at(layer)):.5g}; ", end="")
+    gamma, by_law = run.gamma[layer - 1], float(law.at(layer))
+    share = ClassFraction(gamma).largest()
+    print(f"layer {layer}: γ = {gamma:.5g}, by its law {by_law:.5g}; ", end="")
     print(f"the larger class has {share:.1%} of all inputs on average")

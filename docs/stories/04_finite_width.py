@@ -49,10 +49,8 @@ def spread(n):
 
 
 widths, networks = (32, 64, 128), 600
-measured = {
-    n: mf.measure("tanh", **at, width=n, depth=depth, networks=networks, quantities=("K",)).estimate("K")
-    for n in widths
-}
+size = dict(depth=depth, networks=networks, quantities=("K",))
+measured = {n: mf.measure("tanh", **at, width=n, **size).estimate("K") for n in widths}
 seen = {n: K.standard_error * np.sqrt(networks) / K.mean for n, K in measured.items()}
 figure, ax = plt.subplots()
 for k, n in enumerate(widths):
@@ -71,8 +69,9 @@ ax.legend()
 
 for n, K in measured.items():
     shift, error = n * (K.mean[-1] - run.K[-1]), n * K.standard_error[-1]
-    print(f"n = {n}: sd(K)/K of layer {depth} is {seen[n][-1]:.3f}, by theory {spread(n)[-1]:.3f}; ", end="")
-    print(f"n (mean - K) is {shift:.3f} ± {error:.3f}, by theory {run.G1[-1]:.3f}")
+    print(f"n = {n}, layer {depth}")
+    print(f"  sd(K)/K      {seen[n][-1]:.3f}           theory {spread(n)[-1]:.3f}")
+    print(f"  n (mean - K) {shift:.3f} ± {error:.3f}  theory {run.G1[-1]:.3f}")
 
 # %%
 # What to remember
@@ -85,5 +84,5 @@ for n, K in measured.items():
 #   last, networks differ from each other by as much as their K.
 
 slope = ratio[-1] - ratio[-2]
-print(f"V/K² gains {slope:.2f} in a layer, so that sd(K) = K at a depth of about ", end="")
-print(f"{widths[-1] / slope:.0f} for n = {widths[-1]}")
+print(f"V/K² gains {slope:.2f} in a layer, so that sd(K) = K for n = {widths[-1]} ", end="")
+print(f"at a depth of about {widths[-1] / slope:.0f}")

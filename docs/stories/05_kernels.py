@@ -34,7 +34,8 @@ at = dict(sigma_w=1.5, sigma_b=0.3, depth=3)
 steps, rate = 20, 0.5
 predicted = theory.predict(X, y, grid, t=steps, rate=rate, **at)
 mean, sd = predicted.test.mean[0, :, 0], predicted.test.sd[0]
-print("Steps in which a factor e of each direction of the data is learned:", *(predicted.times / rate).round(1))
+print("Steps in which a factor e of each direction of the data is learned:")
+print(*(predicted.times / rate).round(1))
 
 # %%
 # The picture
@@ -48,10 +49,8 @@ networks = 40
 
 def trained(width):
     """Outputs of trained networks on the grid: (networks, inputs)."""
-    run = mf.train(
-        "erf", (X, y), width=width, networks=networks, steps=steps, rate=rate, loss="mse", optimizer="scaled",
-        keep_weights=True, **at,
-    )  # fmt: skip
+    how = dict(steps=steps, rate=rate, loss="mse", optimizer="scaled", keep_weights=True)
+    run = mf.train("erf", (X, y), width=width, networks=networks, **how, **at)
     return np.asarray(run.outputs(grid)).reshape(networks, -1)
 
 
@@ -76,7 +75,8 @@ panels[1].legend()
 for width, seen in outputs.items():
     z = (seen.mean(axis=0) - mean) / (sd / np.sqrt(networks))
     share = np.sqrt(np.mean(seen.var(axis=0, ddof=1)) / np.mean(sd**2))
-    print(f"width {width}: largest |z| {np.abs(z).max():.1f}, standard deviation {share:.2f} times the predicted one")
+    print(f"width {width}: largest |z| {np.abs(z).max():.1f}, ", end="")
+    print(f"standard deviation {share:.2f} times the predicted one")
 
 # %%
 # What to remember
@@ -90,4 +90,5 @@ for width, seen in outputs.items():
 
 trace = np.trace(theory.kernel(X, quantities=("Theta",), **at).Theta)
 eigenvalues = len(X) / predicted.times
-print(f"These times belong to eigenvalues that add up to {eigenvalues.sum():.4f}; the kernel has the trace {trace:.4f}")
+print(f"These times belong to eigenvalues that add up to {eigenvalues.sum():.4f}; ", end="")
+print(f"the kernel has the trace {trace:.4f}")

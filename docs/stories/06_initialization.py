@@ -18,9 +18,9 @@ import meanfield as mf
 # The derivation
 # --------------
 #
-# J is the squared gradient of layer 1 over that of layer l, and gets a factor χ_J in each layer. The
-# usual gains are made for linear layers or for ReLU, where χ_J does not depend on K. For GELU it
-# does, so that K has to stay where χ_J = 1.
+# J is the squared gradient of layer 1 over that of layer l, and gets a factor χ_J in each layer.
+# The usual gains are made for linear layers or for ReLU, where χ_J does not depend on K. For GELU
+# it does, so that K has to stay where χ_J = 1.
 
 theory = mf.derive("gelu")
 print(theory.recursion("K", "J"))
@@ -38,20 +38,22 @@ print(points)
 
 depth, width = 30, 200
 found = mf.recommend("gelu", depth=depth, width=width, networks=0)
-print(textwrap.fill(found.why, 90))
+print(textwrap.fill(found.why, 80))
 
 # %%
 # The picture
 # -----------
 #
-# log J from layer 1 to layer l: lines by theory, points from networks of 200 neurons. At 0 gradients
-# neither vanish nor explode. The recommended first layer has its own σ_w, so that K starts at its
-# fixed point.
+# log J from layer 1 to layer l: lines by theory, points from networks of 200 neurons. At 0
+# gradients neither vanish nor explode. The recommended first layer has its own σ_w, so that K
+# starts at its fixed point.
 
 first, block = found.layers
 fan = block.fan_in
+found_w = [first.sigma_w] + [block.sigma_w] * (depth - 1)
+found_b = [first.sigma_b] + [block.sigma_b] * (depth - 1)
 starts = {
-    "recommended": ([first.sigma_w] + [block.sigma_w] * (depth - 1), [first.sigma_b] + [block.sigma_b] * (depth - 1)),
+    "recommended": (found_w, found_b),
     "He": ([np.sqrt(2)] * depth, [0] * depth),
     "Xavier, LeCun": ([1] * depth, [0] * depth),
     "PyTorch's default": ([1 / np.sqrt(3)] * depth, [1 / np.sqrt(3 * fan)] * depth),
@@ -62,7 +64,8 @@ expected, measured, errors = {}, {}, {}
 for k, (name, (sigma_w, sigma_b)) in enumerate(starts.items()):
     start = dict(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, layerwise=True)
     expected[name] = theory.propagate(**start).log_J
-    run = mf.measure("gelu", **start, width=width, networks=24, quantities=("J",), probes=8).estimate("log_J")
+    size = dict(width=width, networks=24, quantities=("J",), probes=8)
+    run = mf.measure("gelu", **start, **size).estimate("log_J")
     measured[name], errors[name] = run.mean, run.standard_error
     ax.plot(layers, expected[name], ("-", "--", "-.", ":")[k], label=name)
     ax.plot(shown, run.mean[shown - 1], "o", color=f"C{k}", markersize=4)
@@ -79,7 +82,8 @@ ax.legend()
 
 for name, values in expected.items():
     last = round(values[-1], 2) + 0.0
-    print(f"{name}: log J is {measured[name][-1]:.2f} ± {errors[name][-1]:.2f}, by theory {last:.2f}")
+    print(f"{name}: log J is {measured[name][-1]:.2f} ± {errors[name][-1]:.2f}, ", end="")
+    print(f"by theory {last:.2f}")
 
 # %%
 # What to remember
@@ -92,4 +96,5 @@ for name, values in expected.items():
 # - ``found.torch()`` is the code that sets these weights.
 
 for name, values in expected.items():
-    print(f"{name}: squared gradients of layer 1 are {np.exp(values[-1]):.1e} of those of layer {depth}")
+    print(f"{name}: squared gradients of layer 1 are {np.exp(values[-1]):.1e} ", end="")
+    print(f"of those of layer {depth}")
