@@ -7,8 +7,6 @@ on the activation, and in a deep network it matters. Which one keeps the gradien
 of GELU, and what do the usual ones do?
 """
 
-import textwrap
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -33,36 +31,34 @@ points = theory.critical_points()
 print(points)
 
 # %%
-# ``recommend`` takes them, asks whether K stays there if a network of this width starts a little
-# beside it, and names what it chose and why.
+# The first of them attracts no start. At the other one K stays at its fixed point if it begins there
+# or a little above. The first layer sees to that: for inputs whose entries have mean square 1, its
+# own σ_w is the square root of the fixed point, and it has no bias.
 
-depth, width = 30, 200
-found = mf.recommend("gelu", depth=depth, width=width, networks=0)
-print(textwrap.fill(found.why, 80))
+depth, width = 30, 128
+point = points[1]
+sigma_w, sigma_b, K = float(point.sigma_w), float(point.sigma_b), float(point.K)
+print(f"first layer: σ_w = {np.sqrt(K):.4f}, σ_b = 0; ", end="")
+print(f"all others: σ_w = {sigma_w:.4f}, σ_b = {sigma_b:.4f}")
 
 # %%
 # The picture
 # -----------
 #
-# log J from layer 1 to layer l: lines by theory, points from networks of 200 neurons. At 0
-# gradients neither vanish nor explode. The recommended first layer has its own σ_w, so that K
-# starts at its fixed point.
+# log J from layer 1 to layer l: lines by theory, points from networks of 128 neurons. At 0
+# gradients neither vanish nor explode.
 
-first, block = found.layers
-fan = block.fan_in
-found_w = [first.sigma_w] + [block.sigma_w] * (depth - 1)
-found_b = [first.sigma_b] + [block.sigma_b] * (depth - 1)
 starts = {
-    "recommended": (found_w, found_b),
+    "critical": ([np.sqrt(K)] + [sigma_w] * (depth - 1), [0] + [sigma_b] * (depth - 1)),
     "He": ([np.sqrt(2)] * depth, [0] * depth),
     "Xavier, LeCun": ([1] * depth, [0] * depth),
-    "PyTorch's default": ([1 / np.sqrt(3)] * depth, [1 / np.sqrt(3 * fan)] * depth),
+    "PyTorch's default": ([1 / np.sqrt(3)] * depth, [1 / np.sqrt(3 * width)] * depth),
 }
 layers, shown = np.arange(1, depth + 1), np.array([1, 10, 20, 30])
 figure, ax = plt.subplots()
 expected, measured, errors = {}, {}, {}
-for k, (name, (sigma_w, sigma_b)) in enumerate(starts.items()):
-    start = dict(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, layerwise=True)
+for k, (name, (w, b)) in enumerate(starts.items()):
+    start = dict(sigma_w=w, sigma_b=b, depth=depth, layerwise=True)
     expected[name] = theory.propagate(**start).log_J
     size = dict(width=width, networks=24, quantities=("J",), probes=8)
     run = mf.measure("gelu", **start, **size).estimate("log_J")
@@ -77,8 +73,8 @@ ax.legend()
 # The check
 # ---------
 #
-# The same numbers at the last layer. What is left at the recommended start is an effect of the
-# width, of relative size l/n.
+# The same numbers at the last layer. What is left at the critical start is an effect of the width,
+# of relative size l/n.
 
 for name, values in expected.items():
     last = round(values[-1], 2) + 0.0
@@ -93,7 +89,8 @@ for name, values in expected.items():
 #   and only the one with a bias holds K.
 # - A factor that looks harmless in one layer is taken to the power of the depth. What is left of
 #   gradients after thirty layers is printed below.
-# - ``found.torch()`` is the code that sets these weights.
+# - ``mf.recommend("gelu", depth=30, width=128)`` makes this choice, and does so for any network. Its
+#   ``.torch()`` is the code that sets the weights.
 
 for name, values in expected.items():
     print(f"{name}: squared gradients of layer 1 are {np.exp(values[-1]):.1e} ", end="")
