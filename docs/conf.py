@@ -1,7 +1,8 @@
 """The site: `sphinx-build -W docs docs/_build` (needs `pip install -e ".[docs,plot]"`).
 
-Pages are Markdown, the reference is made from the docstrings, the gallery from `docs/gallery/*.py`. Blocks of pages and
-docstrings are executed by tests/test_docs.py, not here; `-D plot_gallery=0` leaves the pictures out, too.
+Pages are Markdown, the reference is made from the docstrings, the gallery and the stories, each with a notebook, from
+`docs/gallery/*.py` and `docs/stories/*.py`. Blocks of pages and docstrings are executed by tests/test_docs.py, not here,
+stories by tests/test_stories.py; `-D plot_gallery=0` leaves the pictures out, too.
 """
 
 import inspect
@@ -21,7 +22,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "gallery"]
+exclude_patterns = ["_build", "gallery", "stories"]
 nitpicky = True
 default_role = "code"
 
@@ -43,8 +44,8 @@ templates_path = ["templates"]
 add_module_names = False
 
 sphinx_gallery_conf = {
-    "examples_dirs": "gallery",
-    "gallery_dirs": "pictures",
+    "examples_dirs": ["gallery", "stories"],
+    "gallery_dirs": ["pictures", "notebooks"],
     "within_subsection_order": "FileNameSortKey",
     "filename_pattern": r"\.py$",
     "download_all_examples": False,

@@ -7,11 +7,13 @@ import inspect
 import json
 import math
 import os
+import re
 import shlex
 import subprocess
 import sys
 import tomllib
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -155,6 +157,26 @@ def test_help_teaches(run, verb):
         for symbol in ("σ_w", "σ_b", "standard deviation", "K^1 = σ_w² Q0 + σ_b²", "J^(1,1) = 1", "first layer after"):
             assert symbol in " ".join(out.split())
     assert max(map(len, out.splitlines())) <= 80
+
+
+def assert_filled(told: str, columns: int = 78) -> None:
+    """No line of the paragraphs of a help, before its tables, ends where the next word would have stood on it."""
+    for paragraph in re.split(r"\n\s*\n", told.split("╭")[0].strip()):
+        lines = [line.strip() for line in paragraph.strip().splitlines()]
+        for one, other in pairwise(lines):
+            assert len(one) + 1 + len(other.split()[0]) > columns, f"a line is broken early: {one!r}"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_lines_of_help_are_filled(run, verb):
+    assert_filled(run(f"{verb} --help")[1])
+
+
+def test_lines_that_are_broken_in_the_source_are_seen(run, monkeypatch):
+    one = next(command for command in cli.app.registered_commands if command.name == "coordinate-check")
+    with pytest.raises(AssertionError, match="broken early: 'networks'"):
+        monkeypatch.setattr(one, "help", inspect.cleandoc(one.callback.__doc__))
+        assert_filled(run("coordinate-check --help")[1])
 
 
 def assert_one_face(verbs) -> None:

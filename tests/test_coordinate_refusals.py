@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -54,7 +56,7 @@ REFUSED = {
     "eps": (lambda: check(eps=-1), "eps must be ≥ 0, but -1 was given"),
     "no eps": (lambda: check(eps=float("nan")), "eps must be a finite number"),
     "orthogonal": (lambda: check(weights="orthogonal"), "with orthogonal weights"),
-    "attention": (lambda: check(architectures.gpt(**GPT)), "with Attention: the change of its scores"),
+    "attention": (lambda: check(architectures.gpt(**GPT)), "with Attention: no rule is known for"),
     "projection": (lambda: check(Residual(behind(TANH), 1, Projection())), "with a Projection"),
     "mixer": (lambda: check(architectures.mlp_mixer("gelu")), "with a Dense over tokens"),
     "tokens": (lambda: check(inputs=np.ones((2, 3, 4))), "inputs of one token each"),
@@ -235,3 +237,38 @@ def test_odd_calls_answer_or_refuse():
             except MeanFieldError as error:
                 assert len(str(error)) < 400
     assert 20 < answered < 110
+
+
+def assert_allowed_alike(check, compared) -> None:
+    """What finite width may change is the same, whoever measured."""
+    pairs = [(one.allowance, other.allowance) for one, other in zip(check.rows, compared.rows, strict=True)]
+    assert all(ours == theirs for ours, theirs in pairs), f"allowances differ: {next(p for p in pairs if p[0] != p[1])}"
+
+
+def logged(check) -> list[dict]:
+    names = ("width", "layer", "matrix", "column")
+    return [{name: getattr(row, name) for name in names} | {"value": 9 * row.theory} for row in check.rows]
+
+
+def test_a_log_is_allowed_what_networks_are():
+    """A product doubles what finite width adds, in networks and in a log; measured later steps have no line at all."""
+    gates = check(behind(GATE), widths=(256,), depth=4)  # ten Dense, and three products: 4 · 10 · 8/256
+    log = logged(gates)
+    assert {row.allowance for row in gates.rows} == {4.0 * len(gates.column("z") + gates.column("f")) * 8 / 256}
+    assert_allowed_alike(gates, gates.compare(log))
+    with pytest.raises(AssertionError, match="allowances differ"):  # planted: products that double nothing
+        assert_allowed_alike(gates, replace(gates, _counts={4: 10}).compare(log))
+    later = check(steps=2, networks=2, optimizer="sgd")
+    assert {row.allowance for row in later.compare(logged(later))} == {math.inf}
+
+
+def test_powers_of_the_width_are_exponents_in_tex():
+    """All of an exponent stands above the line: n^{0.57} and not n^0.57, of which TeX raises one character."""
+    steep = check("tanh", parametrization("sp", hidden={"rate": "n**(3/7)"}), widths=(32, 64, 128), depth=5)
+    tex = steep.latex()
+    powers = re.findall(r"\\sim n([^$]*)\$", tex)
+    assert any("." in power for power in powers) and any(f"n^{p[2:-1]}" in str(steep) for p in powers if "." in p)
+    assert all(re.fullmatch(r"(\^\{-?[\d./]+\})?", power) for power in powers), powers
+    assert not re.fullmatch(r"(\^\{-?[\d./]+\})?", "^0.57")  # the control
+    scheme = parametrization("mup", base_width=64).latex()
+    assert "= width/64, $L$ = blocks" in scheme and "blocks/1" not in scheme

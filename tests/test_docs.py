@@ -111,6 +111,7 @@ def check_links(text: str, folder: Path) -> int:
     for target in targets:
         file, _, anchor = target.partition("#")
         file = re.sub(r"^pictures/index\.rst$", "gallery/README.rst", file)  # what Sphinx makes of the scripts there
+        file = re.sub(r"^notebooks/index\.rst$", "stories/README.rst", file)
         path = (folder / file).resolve() if file else None
         assert path is None or path.exists(), f"{target} does not exist"
         if anchor:

@@ -7,14 +7,20 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.empirical.network.operation import OPERATIONS, operation
+from meanfield.empirical.network.operations import Multiply
+from meanfield.empirical.network.program import Numbers
 from meanfield.networks.folds import (
     activations_of,
     chain,
     dense_of,
+    entry_of,
     fold,
+    has_norm,
     parts,
     rebuild,
     skip_of,
@@ -40,8 +46,11 @@ from meanfield.networks.records import (
     Schedule,
     Sequential,
     mlp,
+    scheduled,
 )
 from meanfield.numeric.widths import inner_factors, refuse_rigid
+from meanfield.parametrizations import parametrization
+from meanfield.parametrizations.step.step_case import Case
 from meanfield.symbolic.blocks.recursions import plain_form, untrained
 from meanfield.theory.verbs.values import symbols_of, with_values
 from meanfield.tuning.records import kinds
@@ -89,6 +98,61 @@ def test_what_is_asked_of_records_of_ones_own():
     )
     assert [d.sigma_w for d in dense_of(with_dense(OWN, lambda i, d: replace(d, sigma_w=i)))] == [0, 1]
     assert fold(OWN, lambda one, inside: isinstance(one, Scale) or any(inside))
+
+
+def test_a_norm_is_found_at_any_depth():
+    assert has_norm(GATED) and has_norm(Twice(TANH, (Sequential((BatchNorm(),)),)))
+    assert not has_norm(OWN) and not has_norm(AffineNorm())  # gains alone divide by nothing
+
+
+class Wider(Dense):
+    """A record that is derived from one of the library."""
+
+
+def test_a_registry_holds_what_a_record_is_derived_from():
+    table = {Block: "any", Dense: "dense"}
+    assert [entry_of(table, one) for one in (Dense(), Wider(), TANH)] == ["dense", "dense", "any"]
+    assert entry_of(table | {Wider: "own"}, Wider()) == "own" and entry_of({Dense: "dense"}, TANH) is None
+
+
+@dataclass(frozen=True, repr=False)
+class Same(Block):
+    """A record of one's own with an operation in networks, and one derived from it that has none."""
+
+
+@dataclass(frozen=True, repr=False)
+class Alike(Same):
+    pass
+
+
+def test_networks_read_what_is_derived_from_a_record_of_ones_own():
+    def k_of(block: Block) -> float:
+        found = mf.measure(block, sigma_w=1.5, sigma_b=0.1, width=32, depth=3, networks=2, quantities=("K",))
+        return float(found.K.mean[-1])
+
+    def behind(*before: Block) -> Sequential:
+        return Sequential((*before, TANH, Dense()))
+
+    with pytest.raises(mf.MeanFieldError, match=r"was asked for with Alike\(\); a block is made of"):
+        k_of(behind(Alike()))
+    try:
+        operation(Same)(lambda record: Multiply((1.0, 1.0, 1.0)))
+        assert k_of(behind(Alike())) == k_of(behind())
+        operation(Same)(lambda record: Multiply((1.0, 1.0, 2.0)))  # planted: another one
+        assert k_of(behind(Alike())) > 1.1 * k_of(behind())
+    finally:
+        del OPERATIONS[Same]
+
+
+def test_a_schedule_falls_as_it_is_written():
+    """value · k^(-beta/2) L^(-total/2) in networks and in a training step; with the exponents exchanged, not."""
+    fallen = Schedule(3, "1/2", 1)
+    by_hand = [3 / (max(k, 1) ** 0.25 * 4**0.5) for k in range(5)]
+    in_networks = Numbers({}, 5, None).scheduled(fallen, "the factor")
+    case = Case(mlp("tanh"), parametrization("sp"), 1, 0, 8, 5, X := np.ones((1, 4)), 0.1, 0, X[:, 0])
+    in_a_step = [case.deviation(fallen, 1.0, k) for k in range(5)]
+    assert in_networks == pytest.approx(by_hand, rel=1e-14) and in_a_step == pytest.approx(by_hand, rel=1e-14)
+    assert scheduled(3, 4, 3.0, 1.0, 0.5) != pytest.approx(by_hand[3], rel=1e-3)
 
 
 def test_a_state_goes_every_way():
@@ -161,7 +225,7 @@ HOMES = {
 RULES = {
     "BatchNorm": {"symbolic/blocks/batch"},
     "AffineNorm": {"symbolic/blocks/batch", "networks/transformers"},
-    "Pool": {"symbolic/blocks/pooling"},
+    "Pool": {"symbolic/blocks/pooling", "parametrizations/exponents/unknown_steps"},
     "Gate": {"symbolic/blocks/gates", "networks/transformers"},
     "LayerNorm": {
         "symbolic/blocks/rules", "symbolic/blocks/naming", "symbolic/asymptotics/branch", "networks/transformers",

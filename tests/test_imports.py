@@ -179,8 +179,8 @@ recipes.shapes recipes.language recipes.open_models recipes.vision recipes.schem
 recipes.catalog recipes.one_recipe recipes.named
 recipes.audit.keys recipes.audit.sources recipes.audit.meanings recipes.audit.hugging_face recipes.audit.encoders
 recipes.audit.olmo recipes.audit.megatron recipes.audit.small recipes.audit.recognition recipes.audit.audited
-parametrizations.exponents.monomial parametrizations.exponents.scaling parametrizations.exponents.power_rules
-parametrizations.exponents.power_matrices parametrizations.exponents.power_places
+parametrizations.exponents.unknown_steps parametrizations.exponents.monomial parametrizations.exponents.scaling
+parametrizations.exponents.power_rules parametrizations.exponents.power_matrices parametrizations.exponents.power_places
 parametrizations.exponents.power_records parametrizations.exponents.power_table parametrizations.exponents.powers
 parametrizations.one_parametrization parametrizations.published parametrizations.step.step_case
 parametrizations.step.populations parametrizations.step.own_changes parametrizations.step.stages

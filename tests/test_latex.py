@@ -165,6 +165,24 @@ def test_a_report_is_a_table(tmp_path):
         assert_fits(text, tmp_path)
 
 
+def test_recipes_parametrizations_and_phases_are_printable(tmp_path):
+    scheme = mf.parametrization("depth_mup", branch="1/sqrt(L)", eps="1/n", decay="n")
+    check = mf.coordinate_check("tanh", "sp", widths=(32, 64), rate=0.01, neurons=64)
+    found = [
+        mf.recipe("gpt2", depth=4, width=64, context=8).report(),
+        scheme,
+        scheme.powers("tanh", residual=True, mu=1),
+        check,
+        mf.derive("relu", architecture="full_residual", beta_v="beta_v").phase_table("K"),
+        mf.summary(("tanh", "relu")),
+    ]
+    text = "\n\n".join(one.latex() for one in found)
+    gains = mf.gains("silu").latex()
+    assert_no_ascii(text + gains)
+    if TEX:
+        assert_fits(f"{text}\n\n\\[\n{gains}\n\\]", tmp_path)
+
+
 # ------------------------------------------------------------------------------------------------- planted errors bite
 
 

@@ -3,6 +3,7 @@ chain moves by the tangent kernel and by its correlator B, as the engine has the
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -49,12 +50,14 @@ def settings(scheme: Parametrization, rate: float, eps: float) -> list[Setting]:
     return out
 
 
-def three_steps(scheme: Parametrization, rate: float, decay: float = 0.1, forget: str = "") -> list[np.ndarray]:
+def three_steps(
+    scheme: Parametrization, rate: float, decay: float = 0.1, forget: str = "", base_eps: float = 1e-3
+) -> list[np.ndarray]:
     """Outputs and all M·W behind each of three steps with the squared loss: SGD, or Adam with its moments, ε and, of
     hidden matrices, decoupled decay. forget: "eps", "decay" or "rate" of the scheme, which is 1 instead."""
     at, adam = scheme.at(WIDTH, 2), scheme.optimizer == "adam"
-    rows = settings(scheme, rate, 1e-3)
-    eps_of_bias = 1e-3 * at["factors"]["eps"] * at["bias"]["eps"]
+    rows = settings(scheme, rate, base_eps)
+    eps_of_bias = base_eps * at["factors"]["eps"] * at["bias"]["eps"]
     body = chain(WIDTH, "tanh", rows)
     weights = draw(body, D, np.random.default_rng(7))
     moments = [[(np.zeros_like(one), np.zeros_like(one)) for one in pair] for pair in weights]
@@ -173,6 +176,21 @@ def test_what_is_equivalent():
     assert abs(float(twice.hidden.multiplier.at(1, 1)) - 2) < 1e-10
     with pytest.raises(mf.MeanFieldError, match="equivalent compares with another Parametrization"):
         of().equivalent("mup")
+
+
+@pytest.mark.parametrize(("one", "other", "optimizer"), [("mup", "mean_field", "sgd"), ("mup", "spectral", "adam")])
+def test_what_is_equivalent_but_for_eps_and_decay(one, other, optimizer):
+    """The same networks over three steps where both are 0, and others where they are not."""
+    a, b = (parametrization(name, optimizer=optimizer, base_width=BASE) for name in (one, other))
+    assert not a.equivalent(b) and a.equivalent(b, ignore_eps_and_decay=True)
+    assert_one_network(three_steps(a, 0.05, decay=0, base_eps=0), three_steps(b, 0.05, decay=0, base_eps=0))
+    with pytest.raises(AssertionError, match="behind the steps differs"):
+        assert_one_network(three_steps(a, 0.05), three_steps(b, 0.05))
+    moved = replace(b, hidden=replace(b.hidden, rate=b.hidden.rate * b.hidden.rate * b.hidden.multiplier))
+    for wrong in (moved, replace(b, branch="1/L"), replace(b, base_depth=2)):
+        assert not a.equivalent(wrong, ignore_eps_and_decay=True)
+    with pytest.raises(mf.MeanFieldError, match="ignore_eps_and_decay"):
+        a.equivalent(b, ignore_eps_and_decay="yes")
 
 
 # ------------------------------------------------------------------------------------------- Θ and B of the engine: SGD

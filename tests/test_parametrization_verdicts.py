@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -190,8 +191,8 @@ def test_norms_on_the_stream_add_up_over_blocks():
 @pytest.mark.parametrize(
     ("block", "said"),
     [
-        (Sequential((Nonlinearity("tanh"), Dense("orthogonal"))), "orthogonal weights: the rules hold for independent"),
-        (Sequential((Nonlinearity("tanh"), Dense("mixed"))), "mixed weights: the rules hold for independent"),
+        (Sequential((Nonlinearity("tanh"), Dense("orthogonal"))), "orthogonal weights: the step is known for"),
+        (Sequential((Nonlinearity("tanh"), Dense("mixed"))), "mixed weights: the step is known for independent"),
         (Residual(Sequential((LayerNorm(), Attention(4), Dense()))), "Attention: no rule is known"),
         (Residual(Sequential((Nonlinearity("tanh"), Dense())), 1, Projection()), "a Projection: between layers"),
         (Sequential((Dense(axis="tokens"), Nonlinearity("tanh"), Dense())), "a Dense over tokens: its matrix"),
@@ -270,6 +271,27 @@ def test_powers_are_a_result(tmp_path):
         assert max(map(len, str(one).splitlines())) <= 79
         assert_readable(one.latex())
         assert_no_ascii(one.latex())
+
+
+def assert_same_factors(scheme) -> None:
+    """What the text of a parametrization says of branch, eps and decay stands in its TeX, too."""
+    said = re.findall(r"\b(branch|eps|decay) ([^,\n]+)", str(scheme).splitlines()[-1])
+    tex = scheme.latex()
+    for name, factor in said:
+        assert f"{name} ${Monomial.read(factor, name).latex()}$" in tex, f"{name} {factor} is left out"
+    assert_readable(tex)
+    assert len(said) == sum(name in tex for name in ("branch", "eps", "decay"))
+
+
+def test_the_tex_of_a_parametrization_says_what_its_text_says():
+    for name in ("sp", "mup", "completep", "depth_mup", "u_mup"):
+        assert_same_factors(parametrization(name))
+    own = parametrization("mup", branch="1/sqrt(L)", eps="1/n", decay="3*n", base_width=64)
+    assert_same_factors(own)
+    planted = replace(own, decay="3")
+    object.__setattr__(planted, "latex", lambda: own.latex())
+    with pytest.raises(AssertionError, match="decay 3 is left out"):
+        assert_same_factors(planted)
 
 
 def test_powers_take_less_than_50_ms():

@@ -58,9 +58,10 @@ class Group(typer.core.TyperGroup):
 
 
 def told(function: Any, example: str) -> str:
-    """The help of a verb: what it does, an example, then the rest of its docstring."""
-    first, _, rest = inspect.cleandoc(function.__doc__).partition("\n\n")
-    return "\n\n".join(part for part in (first, f"Example: meanfield {example}", rest) if part)
+    """The help of a verb: what it does, an example, then the rest of its docstring, a line for each paragraph, as
+    terminals of any width break it."""
+    first, *rest = (" ".join(part.split()) for part in inspect.cleandoc(function.__doc__).split("\n\n"))
+    return "\n\n".join((first, f"Example: meanfield {example}", *rest))
 
 
 def conventions(verb: str) -> str | None:

@@ -131,6 +131,11 @@ class Schedule(_Shown):
         object.__setattr__(self, "total", _not_negative(self.total, "The exponent total of a Schedule"))
 
 
+def scheduled(block: int, blocks: int, value: float, beta: float, total: float) -> float:
+    """The deviation of a `Schedule` of these numbers in one of L blocks; the input layer, 0, has that of the first."""
+    return value * max(block, 1) ** (-0.5 * beta) * max(blocks, 1) ** (-0.5 * total)
+
+
 Deviation = Number | Schedule
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from meanfield.base.arguments import choice, record, shown, whole
+from meanfield.base.arguments import choice, flag, record, shown, whole
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.export import Result
 from meanfield.base.printed import columns
@@ -87,14 +87,27 @@ class Parametrization(Result):
             changed["decay"] = self.decay * self.hidden.rate / made.rate
         return replace(self, **changed, name=f"{self.name} in another gauge")
 
-    def equivalent(self, other: Parametrization) -> bool:
+    def equivalent(self, other: Parametrization, *, ignore_eps_and_decay: bool = False) -> bool:
         """Whether both move the same functions in the same way: their matrices differ by a gauge alone.
 
         ε and weight decay belong to it: Adam compares ε with the gradient by the stored W, which a gauge multiplies.
+        ignore_eps_and_decay: compare as where both are 0, so that their powers do not count.
+
+        >>> mup, other = parametrization("mup", optimizer="sgd"), parametrization("mean_field", optimizer="sgd")
+        >>> mup.equivalent(other), mup.equivalent(other, ignore_eps_and_decay=True)
+        (False, True)
         """
         if not isinstance(other, Parametrization):
             raise MeanFieldError(f"equivalent compares with another Parametrization, but {shown(other)} was given.")
-        return self.invariants() == other.invariants()
+        both = self, other
+        if flag(ignore_eps_and_decay, "ignore_eps_and_decay"):
+            both = self._without_eps_and_decay(), other._without_eps_and_decay()
+        return both[0].invariants() == both[1].invariants()
+
+    def _without_eps_and_decay(self) -> Parametrization:
+        """The same with their powers so that no gauge is left in them."""
+        kinds = {kind: replace(self.of(kind), eps=self.of(kind).multiplier) for kind in KINDS}
+        return replace(self, **kinds, eps=ONE, decay=ONE / self.hidden.rate)
 
     def invariants(self) -> dict[str, Any]:
         """What no gauge changes: by kind the variance of M W, the step of M W and, of Adam, ε/M; the factor of
@@ -135,6 +148,10 @@ class Parametrization(Result):
         sizes = {"base_width": self.base_width, "base_depth": self.base_depth}
         return {"name": self.name, "optimizer": self.optimizer, **kinds, **factors, **sizes, "source": self.source}
 
+    def _factors(self) -> list[tuple[str, Monomial]]:
+        """Those of branch, eps and decay that are not 1."""
+        return [(name, one) for name in ("branch", "eps", "decay") if not (one := getattr(self, name)).is_one]
+
     def _rows(self, written: Any) -> list[list[str]]:
         return [[k, *(written(getattr(self.of(k), name)) for name in self._columns())] for k in KINDS]
 
@@ -146,7 +163,7 @@ class Parametrization(Result):
     def __str__(self) -> str:
         head = f"{self.name}, {self.optimizer}: one step at width n and L blocks"
         table = columns([["kind", *self._columns()], *self._rows(str)])
-        rest = [f"{w} {one}" for w in ("branch", "eps", "decay") if not (one := getattr(self, w)).is_one]
+        rest = [f"{name} {one}" for name, one in self._factors()]
         if (self.base_width, self.base_depth) != (1, 1):
             rest.append(f"n = width/{self.base_width}, L = blocks/{self.base_depth}")
         return "\n".join([head, *("  " + row for row in table), *(["  " + ", ".join(rest)] if rest else [])])
@@ -156,6 +173,9 @@ class Parametrization(Result):
     def latex(self) -> str:
         """A table of the powers as LaTeX (booktabs)."""
         rows = [[k, *(f"${c}$" for c in cells)] for k, *cells in self._rows(lambda one: one.latex())]
-        caption = prose(f"Powers of {self.name} under {self.optimizer}: n = width/{self.base_width}, "
-                        f"L = blocks/{self.base_depth}.")  # fmt: skip
+        bases = {"n = width": self.base_width, "L = blocks": self.base_depth}
+        said = ", ".join(name if base == 1 else f"{name}/{base}" for name, base in bases.items())
+        caption = prose(f"Powers of {self.name} under {self.optimizer}: {said}" + (";" if self._factors() else "."))
+        if self._factors():
+            caption += " " + ", ".join(f"{name} ${one.latex()}$" for name, one in self._factors()) + "."
         return booktabs(caption, ["kind", *self._columns()], rows, texts=1)

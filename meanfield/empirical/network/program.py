@@ -30,7 +30,7 @@ from meanfield.empirical.network.operations import (
     Swap,
 )
 from meanfield.networks.attention import Attention
-from meanfield.networks.folds import symbols_in
+from meanfield.networks.folds import entry_of, symbols_in
 from meanfield.networks.records import (
     AffineNorm,
     BatchNorm,
@@ -48,6 +48,7 @@ from meanfield.networks.records import (
     Scale,
     Schedule,
     Sequential,
+    scheduled,
 )
 
 
@@ -74,11 +75,9 @@ class Numbers:
         """A number, or one that falls with the block."""
         if not isinstance(of, Schedule):
             return self.value(of, what)
-        base = self.value(of.value, what)
         beta, total = self.value(of.beta, "the exponent"), self.value(of.total, "the exponent")
-        blocks = max(self._depth - 1, 1)
-        layers = enumerate(zip(base, beta, total), 1)
-        return tuple(b * max(l - 1, 1) ** (-0.5 * e) * blocks ** (-0.5 * d) for l, (b, e, d) in layers)
+        numbers = enumerate(zip(self.value(of.value, what), beta, total))
+        return tuple(scheduled(k, self._depth - 1, *layer) for k, layer in numbers)
 
     def deviation(self, of: Any, own: str) -> tuple[float, ...] | None:
         """None for the network's own."""
@@ -182,8 +181,8 @@ def operations(
                     "A network with an input layer of its own was given where all layers share their σ's; give its "
                     ".block, or measure it with measure or run_ensemble."
                 )
-            case _ if type(part) in OPERATIONS:
-                yield OPERATIONS[type(part)](part)
+            case _ if (made := entry_of(OPERATIONS, part)) is not None:
+                yield made(part)
             case _:
                 raise MeanFieldError(
                     f"A finite-width network was asked for with {part!r}; a block is made of Dense, Nonlinearity, "

@@ -14,7 +14,7 @@ from meanfield.base.arguments import choice, flag, positive, provides, spoken, w
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.limits import require_memory
 from meanfield.base.progress import Progress, watched
-from meanfield.networks.folds import fold
+from meanfield.networks.folds import fold, has_norm
 from meanfield.networks.records import Block, Residual
 from meanfield.parametrizations.coordinates.coordinate_arguments import (
     base_of,
@@ -25,7 +25,7 @@ from meanfield.parametrizations.coordinates.coordinate_arguments import (
     slopes_of,
 )
 from meanfield.parametrizations.coordinates.coordinate_result import CoordinateCheck
-from meanfield.parametrizations.coordinates.coordinate_rows import REPLICATES, CoordinateRow, with_allowances
+from meanfield.parametrizations.coordinates.coordinate_rows import REPLICATES, CoordinateRow
 from meanfield.parametrizations.step.first_step import Squares, first_step
 from meanfield.parametrizations.step.step_case import Case
 from meanfield.parametrizations.step.stepped_networks import measured
@@ -124,12 +124,9 @@ def coordinate_check(
                     done += networks
                 with np.errstate(all="ignore"):  # an overflow is an answer
                     rows += _rows(case, line, seen)
-    judged = with_allowances(rows, _dense_counts(base, every))
-    if steps > 1:  # later steps have no line
-        judged = [replace(row, allowance=math.inf) for row in judged]
-    return CoordinateCheck(
-        scheme, about, eta, base.eps, steps, networks, seed, tuple(judged), _spread=_spreads(rows, networks)
-    )
+    spread, counts = _spreads(rows, networks), _dense_counts(base, every)
+    check = CoordinateCheck(scheme, about, eta, base.eps, steps, networks, seed, (), _spread=spread, _counts=counts)
+    return check.with_rows(rows)
 
 
 def _theory(case: Case, neurons: int | None, seed: int) -> Squares:
@@ -220,13 +217,9 @@ def _dense_counts(case: Case, depths: Sequence[int]) -> dict[int, int]:
     out = {}
     for d in depths:
         one = replace(case, depth=d)
-        doubled = 1 if _norms(case.network.block) else 2 ** min(_gates(case.network.block) * (d - 1), 8)
+        doubled = 1 if has_norm(case.network.block) else 2 ** min(_gates(case.network.block) * (d - 1), 8)
         out[d] = len(one.rows()) * doubled
     return out
-
-
-def _norms(block: Block) -> bool:
-    return fold(block, lambda one, inside: bool(one.normalizes) or any(inside))
 
 
 def _gates(block: Block) -> int:

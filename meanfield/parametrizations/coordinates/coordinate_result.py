@@ -12,7 +12,14 @@ from meanfield.base.errors import MeanFieldError, one_line
 from meanfield.base.export import Result
 from meanfield.base.printed import columns, wrapped
 from meanfield.base.tex.prose import booktabs, prose
-from meanfield.parametrizations.coordinates.coordinate_rows import COLUMNS, CoordinateRow, Finding, where, written_power
+from meanfield.parametrizations.coordinates.coordinate_rows import (
+    COLUMNS,
+    CoordinateRow,
+    Finding,
+    where,
+    with_allowances,
+    written_power,
+)
 from meanfield.parametrizations.coordinates.coordinate_verdicts import first_of, not_flat, off_the_line
 from meanfield.parametrizations.one_parametrization import Parametrization
 
@@ -46,6 +53,7 @@ class CoordinateCheck(Result):
     rows: tuple[CoordinateRow, ...]
     message: str = ""
     _spread: dict[tuple, float] = field(default_factory=dict, repr=False)
+    _counts: dict[int, int] = field(default_factory=dict, repr=False)
 
     def __iter__(self) -> Iterator[CoordinateRow]:
         return iter(self.rows)
@@ -112,8 +120,12 @@ class CoordinateCheck(Result):
 
         return compared(self, frame)
 
-    def with_rows(self, rows: tuple[CoordinateRow, ...], message: str) -> CoordinateCheck:
-        return replace(self, rows=rows, message=message)
+    def with_rows(self, rows: Sequence[CoordinateRow], message: str = "") -> CoordinateCheck:
+        """The same line beside other numbers, with what finite width may change; later steps have no line."""
+        judged = with_allowances(rows, self._counts)
+        if self.steps > 1:
+            judged = [replace(row, allowance=math.inf) for row in judged]
+        return replace(self, rows=tuple(judged), message=message)
 
     def data(self) -> dict[str, Any]:
         about = {"about": self.about, "rate": self.rate, "eps": self.eps, "steps": self.steps, "seed": self.seed}
@@ -179,7 +191,8 @@ class CoordinateCheck(Result):
 
 def _cell(text: str) -> str:
     if text.startswith("~"):
-        return "$\\sim " + text[1:].replace("^(", "^{").replace(")", "}") + "$"
+        name, _, power = text[1:].partition("^")
+        return rf"$\sim {name}$" if not power else rf"$\sim {name}^{{{power.strip('()')}}}$"
     return text.replace("±", r"$\,\pm\,$")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from meanfield.base.arguments import finite, shown, whole
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.words import unknown
-from meanfield.parametrizations.coordinates.coordinate_rows import COLUMNS, with_allowances
+from meanfield.parametrizations.coordinates.coordinate_rows import COLUMNS
 
 NEEDED = ("width", "layer", "column", "value")
 ALSO = ("depth", "matrix", "error", "networks")
@@ -40,8 +40,7 @@ def compared(check: Any, frame: Any) -> Any:
             rows.append(replace(row, measured=measured, error=error, networks=networks))
         else:
             rows.append(replace(row, measured=None, error=None, networks=0))
-    dense = {d: len({(r.layer, r.matrix) for r in check.rows if r.depth == d}) for d in depths}
-    return check.with_rows(tuple(with_allowances(rows, dense)), f"Measured elsewhere: {len(given)} numbers.")
+    return check.with_rows(rows, f"Measured elsewhere: {len(given)} numbers.")
 
 
 def _records(frame: Any) -> list[Mapping[str, Any]]:

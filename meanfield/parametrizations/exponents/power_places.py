@@ -12,8 +12,10 @@ from meanfield.networks.records import Block, Param, Schedule
 from meanfield.parametrizations.exponents.monomial import Monomial
 from meanfield.parametrizations.exponents.power_matrices import Affine, Gains, Moved
 from meanfield.parametrizations.exponents.power_rules import ZERO, NoPower, Rule, Watch
+from meanfield.parametrizations.exponents.unknown_steps import rule_of
 
 WIDTH, DEPTH = "of_width", "of_depth"
+ASKED = "Powers were asked"
 
 
 @dataclass
@@ -37,13 +39,8 @@ class Place:
 
     def make(self, record: Block) -> Rule:
         """The rule of a record here. Raises: MeanFieldError for a record without one."""
-        made = next((POWER_RULES[t] for t in type(record).__mro__ if t in POWER_RULES), None)
-        if made is None:
-            raise MeanFieldError(
-                f"Powers were asked of a network with {type(record).__name__}, of which no rule is known; add one with "
-                "power_rule of meanfield.parametrizations.exponents.power_places."
-            )
-        return made(record, self)
+        adds = "power_rule of meanfield.parametrizations.exponents.power_places"
+        return rule_of(POWER_RULES, record, ASKED, adds)(record, self)
 
     def exponent(self, of: Monomial) -> Fraction:
         return getattr(of, self.size)
@@ -59,7 +56,7 @@ class Place:
         value = given.value if isinstance(given, Schedule) else given
         if self.number(value) == 0:
             raise MeanFieldError(
-                f"Powers were asked of a network in which {what} is 0, so that nothing behind it has a size; give it "
+                f"{ASKED} of a network in which {what} is 0, so that nothing behind it has a size; give it "
                 "a number > 0."
             )
         if not isinstance(given, Schedule) or self.size == WIDTH:

@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from meanfield.base.errors import MeanFieldError
 from meanfield.empirical.training.readout import readout_of
 from meanfield.functions.activations import activation
-from meanfield.networks.attention import Attention
 from meanfield.networks.folds import dense_of
-from meanfield.networks.pooling import POOLS
 from meanfield.networks.records import (
     AffineNorm,
     Block,
@@ -21,14 +18,13 @@ from meanfield.networks.records import (
     Nonlinearity,
     Norm,
     Pool,
-    Projection,
     Residual,
     Scale,
     Schedule,
     Sequential,
 )
 from meanfield.parametrizations.exponents.power_matrices import Affine, Moved
-from meanfield.parametrizations.exponents.power_places import DEPTH, WIDTH, Place, power_rule
+from meanfield.parametrizations.exponents.power_places import ASKED, DEPTH, WIDTH, Place, power_rule
 from meanfield.parametrizations.exponents.power_rules import (
     ZERO,
     Chain,
@@ -41,6 +37,7 @@ from meanfield.parametrizations.exponents.power_rules import (
     Times,
     Watch,
 )
+from meanfield.parametrizations.exponents.unknown_steps import refuse
 
 
 @power_rule(Sequential)
@@ -72,10 +69,7 @@ def _residual(record: Residual, at: Place) -> Rule:
 
 @power_rule(Dense)
 def _dense(record: Dense, at: Place) -> Rule:
-    if record.axis == "tokens":
-        raise _refused("a Dense over tokens", "its matrix does not grow with the width")
-    if record.weights in ("orthogonal", "mixed"):
-        raise _refused(f"{record.weights} weights", "the rules hold for independent entries")
+    refuse(record, ASKED)
     at.refuse_chain("Dense")
     kind = next(at.kinds)
     weights = at.moved(kind)
@@ -107,13 +101,12 @@ def _bias(record: Dense, kind: str, at: Place) -> Moved | None:
 
 @power_rule(Nonlinearity)
 def _nonlinearity(record: Nonlinearity, at: Place) -> Rule:
-    return _function(record.activation, at)
+    return _function(record, at)
 
 
-def _function(given: Any, at: Place) -> Function:
-    phi = activation(given)
-    if not phi.is_continuous:
-        raise _refused(f"{phi}, which jumps", "it has no gradient; take a continuous activation")
+def _function(record: Nonlinearity | Gate, at: Place) -> Function:
+    refuse(record, ASKED)
+    phi = activation(record.activation)
     at.refuse_chain("activations")
     at.ends_in_dense = False
 
@@ -127,7 +120,7 @@ def _function(given: Any, at: Place) -> Function:
 @power_rule(Gate)
 def _gate(record: Gate, at: Place) -> Rule:
     value = at.make(record.value)
-    return Product(at.watch, value, Chain([at.make(record.gate), _function(record.activation, at)]))
+    return Product(at.watch, value, Chain([at.make(record.gate), _function(record, at)]))
 
 
 @power_rule(Norm)
@@ -149,25 +142,10 @@ def _scale(record: Scale, at: Place) -> Rule:
 
 @power_rule(Pool)
 def _pool(record: Pool, at: Place) -> Rule:
-    if record.kind not in POOLS:
-        raise _refused(f"a Pool of {record.kind}", f"rules are known of {' and '.join(POOLS)}")
+    refuse(record, ASKED)
     at.refuse_chain("pools")
     at.ends_in_dense = False
     return Function(at.watch, f"a Pool ({record.kind})", lambda: True)
-
-
-@power_rule(Projection)
-def _projection(record: Projection, at: Place) -> Rule:
-    raise _refused("a Projection", "between layers of one width it is the identity; leave it out")
-
-
-@power_rule(Attention)
-def _attention(record: Attention, at: Place) -> Rule:
-    raise _refused("Attention", "no rule is known for the change of its scores; take the blocks without it")
-
-
-def _refused(what: str, why: str) -> MeanFieldError:
-    return MeanFieldError(f"Powers were asked of a network with {what}: {why}.")
 
 
 def rules_of(

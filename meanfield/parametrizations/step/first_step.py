@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meanfield.base.errors import MeanFieldError
-from meanfield.networks.folds import fold
+from meanfield.networks.folds import has_norm
 from meanfield.parametrizations.step.affine_stage import AffineStage
 from meanfield.parametrizations.step.populations import Population
 from meanfield.parametrizations.step.stage_rules import stages_of
@@ -55,9 +55,8 @@ def first_step(case: Case, neurons: int = 4096, replicates: int = 16, seed: int 
 def _refuse_lost_rank(case: Case, dense: list[AffineStage]) -> None:
     """Muon's step gives all directions of a gradient one size. Behind the last Dense, a norm makes cotangents of all
     inputs parallel as n → ∞, but never at any n."""
-    norms: bool = fold(case.head, lambda one, inside: bool(one.normalizes) or any(inside))
     moved = int(np.count_nonzero(case.slopes))
-    if moved < 2 or not norms:
+    if moved < 2 or not has_norm(case.head):
         return
     for one in dense:
         if one.optimizers[0] == "muon" and _rank(one.outer[:1]) < min(moved, _rank(one.second[:1])):

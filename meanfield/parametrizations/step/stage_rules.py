@@ -8,8 +8,6 @@ from typing import Any
 
 from meanfield.base.errors import MeanFieldError
 from meanfield.functions.activations import activation
-from meanfield.networks.attention import Attention
-from meanfield.networks.pooling import POOLS
 from meanfield.networks.records import (
     AffineNorm,
     BatchNorm,
@@ -20,13 +18,13 @@ from meanfield.networks.records import (
     Nonlinearity,
     Param,
     Pool,
-    Projection,
     Residual,
     RMSNorm,
     Scale,
     Sequential,
 )
 from meanfield.numeric.quadrature.slopes import slopes_of
+from meanfield.parametrizations.exponents.unknown_steps import refuse, rule_of
 from meanfield.parametrizations.step.affine_stage import AffineStage
 from meanfield.parametrizations.step.norm_stages import BatchNormStage, GainStage, NormStage, PoolStage
 from meanfield.parametrizations.step.own_changes import MatrixStep
@@ -43,6 +41,8 @@ from meanfield.parametrizations.step.stages import (
 )
 from meanfield.parametrizations.step.step_case import Case
 
+ASKED = "A coordinate check was asked"
+
 
 @dataclass
 class Builder:
@@ -58,13 +58,8 @@ class Builder:
 
     def make(self, record: Block) -> Stage:
         """The stage of a record here. Raises: MeanFieldError for one without a rule."""
-        rule = next((STAGES[t] for t in type(record).__mro__ if t in STAGES), None)
-        if rule is None:
-            raise MeanFieldError(
-                f"A coordinate check was asked of a network with {type(record).__name__}, of which no rule is known; "
-                "add one with meanfield.parametrizations.stage, or take networks alone."
-            )
-        return rule(record, self)
+        adds = "meanfield.parametrizations.stage, or take networks alone"
+        return rule_of(STAGES, record, ASKED, adds)(record, self)
 
     def number(self, of: Any, what: str) -> float:
         """A number of a record, in the block at hand."""
@@ -109,25 +104,17 @@ def _residual(record: Residual, at: Builder) -> Stage:
 
 @stage(Nonlinearity)
 def _nonlinearity(record: Nonlinearity, at: Builder) -> Stage:
-    return _function(record.activation)
+    return _function(record)
 
 
-def _function(given: Any) -> Stage:
-    phi = activation(given)
-    if not phi.is_continuous:
-        raise MeanFieldError(
-            f"A training step was asked of a network with {phi}, which jumps, so that it has no gradient; take a "
-            "continuous activation."
-        )
-    return FunctionStage(slopes_of(phi, 1))
+def _function(record: Nonlinearity | Gate) -> Stage:
+    refuse(record, ASKED)
+    return FunctionStage(slopes_of(activation(record.activation), 1))
 
 
 @stage(Dense)
 def _dense(record: Dense, at: Builder) -> Stage:
-    if record.axis == "tokens":
-        raise _refused("a Dense over tokens", "its matrix is no infinitely wide one")
-    if record.weights in ("orthogonal", "mixed"):
-        raise _refused(f"{record.weights} weights", "the step is known for independent entries alone")
+    refuse(record, ASKED)
     case, kind = at.case, next(at.kinds)
     last = kind == "readout"
     out = 1.0 if last else case.width * at.number(record.expand, "the factor expand")
@@ -153,7 +140,7 @@ def _gate(record: Gate, at: Builder) -> Stage:
     before = at.neurons
     value = at.make(record.value)
     at.neurons = before
-    return GateStage(value, ChainStage([at.make(record.gate), _function(record.activation)]))
+    return GateStage(value, ChainStage([at.make(record.gate), _function(record)]))
 
 
 def _norm(centred: bool, record: Any, at: Builder) -> Stage:
@@ -200,23 +187,8 @@ def _scale(record: Scale, at: Builder) -> Stage:
 
 @stage(Pool)
 def _pool(record: Pool, at: Builder) -> Stage:
-    if record.kind not in POOLS:
-        raise _refused(f"a Pool of {record.kind}", f"the rule is known of {' and '.join(POOLS)}")
+    refuse(record, ASKED)
     if at.neurons < record.size:
         raise MeanFieldError(f"A Pool of {record.size} neurons meets {at.neurons:g} at layer {at.layer}.")
     at.neurons = float(int(at.neurons) // record.size)
     return PoolStage(record.size, record.kind)
-
-
-@stage(Attention)
-def _attention(record: Attention, at: Builder) -> Stage:
-    raise _refused("Attention", "the change of its scores in a step is not known at infinite width")
-
-
-@stage(Projection)
-def _projection(record: Projection, at: Builder) -> Stage:
-    raise _refused("a Projection", "its law between layers of one width is that of the identity; leave it out")
-
-
-def _refused(what: str, why: str) -> MeanFieldError:
-    return MeanFieldError(f"A coordinate check was asked of a network with {what}: {why}.")

@@ -11,7 +11,7 @@ import numpy as np
 from meanfield.base.errors import MeanFieldError
 from meanfield.empirical.training.readout import readout_of
 from meanfield.networks.folds import dense_of, rebuild, with_dense
-from meanfield.networks.records import Block, Dense, Network, Param, Residual, Scale, Schedule, Sequential
+from meanfield.networks.records import Block, Dense, Network, Param, Residual, Scale, Schedule, Sequential, scheduled
 from meanfield.networks.roles import roles_of
 from meanfield.parametrizations.one_parametrization import Parametrization
 
@@ -57,9 +57,8 @@ class Case:
     def deviation(self, of: Any, own: float, block: int) -> float:
         """A standard deviation of the record as a number, in the block of this number (0: the input layer)."""
         if isinstance(of, Schedule):
-            numbers = [self.deviation(one, own, 0) for one in (of.beta, of.total)]
-            whole = max(self.depth - 1, 1)
-            return self.deviation(of.value, own, 0) * max(block, 1) ** (-numbers[0] / 2) * whole ** (-numbers[1] / 2)
+            numbers = (self.deviation(one, own, 0) for one in (of.value, of.beta, of.total))
+            return scheduled(block, self.depth - 1, *numbers)
         if isinstance(of, Param):
             if of.name in ("sigma_w", "sigma_b"):
                 return own

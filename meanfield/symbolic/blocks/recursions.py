@@ -35,7 +35,7 @@ from meanfield.base.symbols import (
 )
 from meanfield.functions.activations import Activation
 from meanfield.functions.parser import value_of
-from meanfield.networks.folds import chain, parts, rebuild, skip_of
+from meanfield.networks.folds import chain, has_norm, rebuild, skip_of
 from meanfield.networks.records import Block, Dense, Param, Projection, Schedule, Sequential
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.coordinate import Exprs, Gaussian, gaussian, holds_state, mean_of, too_steep
@@ -330,7 +330,7 @@ def plain_form(block: Block) -> tuple[sp.Expr, sp.Expr] | None:
 def one_dense(block: Block) -> sp.Expr | None:
     """μ of a block whose K and K_ab are σ_w²·(functions of K and c) + σ_b² + μ²·(themselves); None for others."""
     found = _last_dense(block)
-    if found is None or any(part.normalizes for one in found[0] for part in parts(one)):
+    if found is None or any(map(has_norm, found[0])):
         return None
     return found[1]
 
