@@ -7,6 +7,7 @@ stories by tests/test_stories.py; `-D plot_gallery=0` leaves the pictures out, t
 
 import inspect
 import re
+from pathlib import Path
 
 import meanfield
 
@@ -33,6 +34,10 @@ html_show_sphinx = False
 html_show_copyright = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_favicon = "static/favicon.svg"  # browsers ask for one, and log an error where there is none
+
+if (Path(__file__).parent / "static" / "derive_here" / "engine" / "manifest.json").exists():
+    tags.add("engine")  # noqa: F821 (Sphinx's own): what docs/browser/assemble.py makes is there
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["dollarmath", "colon_fence"]
