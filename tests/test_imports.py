@@ -140,6 +140,8 @@ prediction.targets prediction.spectrum prediction.likelihood prediction.lineariz
 prediction.prediction_figures prediction.system prediction.solvers prediction.conjugate prediction.cholesky
 prediction.low_rank prediction.log_determinant prediction.regression prediction.nystrom prediction.ended
 prediction.trained prediction.predict
+explorer.smoothing explorer.ratios explorer.tabled explorer.javascript explorer.model explorer.followed
+explorer.layout explorer.page
 theory.theory theory.depth_scales theory.derivation theory.deriving theory.summaries theory.gaussian_processes
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.elementary empirical.functions.registry empirical.functions.smooth empirical.functions.kinked

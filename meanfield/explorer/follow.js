@@ -27,19 +27,20 @@ function follow(model, p, depth) {
   return {columns, stop, lost};
 }
 
-// {K, chi_J, name, xi, layers}: where K ends, by iteration alone; "not settled" where it has not ended
+// {K, chi_J, name, xi, layers}: where K ends, by iteration alone, 0 below 1e-30 and Infinity beyond 1e30, as in a phase
+// diagram; "not settled", without ξ, where it has not ended
 function settle(model, p, most) {
   if (model.changes) return {name: 'none: the map changes from layer to layer'};
   const one = Object.assign({}, p, {c0: 1}), j = model.names.indexOf('log_J');
-  let s = model.start(one), last = NaN, chi = NaN;
+  let s = model.start(one), chi = NaN;
   for (let layer = 2; layer <= most; layer++) {
-    const next = model.step(s, one, layer);
+    const next = model.alone(s, one, layer), last = s[0];
     chi = j < 0 ? NaN : Math.exp(next[j] - s[j]);
-    last = s[0];
     s = next;
-    if (!(s[0] < LARGEST)) return {name: Number.isNaN(s[0]) ? 'unknown' : 'K grows without bound', K: s[0], chi_J: chi, layers: layer};
+    if (Number.isNaN(s[0])) return {name: 'unknown: K leaves what this page knows', K: last, chi_J: chi, layers: layer};
+    if (s[0] > 1e30) return phase(Infinity, chi, layer);
     if (s[0] < 1e-30) return phase(0, chi, layer);
-    if (Math.abs(s[0] - last) <= 1e-13 * s[0]) return phase(s[0], chi, layer);
+    if (Math.abs(s[0] - last) <= 1e-13 * s[0] && layer > model.head + 2) return phase(s[0], chi, layer);
   }
   return {name: 'not settled', K: s[0], chi_J: chi, layers: most};
 }
@@ -54,7 +55,7 @@ function map_of_K(model, p, values) {
   const d = model.names.indexOf('log_distance');
   return values.map((K) => {
     const s = model.names.map((name, i) => (i === 0 ? K : i === d ? -Infinity : 0));
-    return model.step(s, p, model.head + 2)[0];
+    return model.alone(s, p, model.head + 2)[0];
   });
 }
 

@@ -11,12 +11,10 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from meanfield.base.errors import MeanFieldError
 from meanfield.base.limits import deadline
 from meanfield.base.symbols import Q0, L
 from meanfield.explorer import javascript
@@ -25,6 +23,7 @@ from meanfield.explorer.tabled import CALL, Tabled, tabled
 from meanfield.numeric.lowering import loops, printing
 from meanfield.numeric.lowering.evaluators import Averages, averages
 from meanfield.numeric.lowering.helpers import helpers_for
+from meanfield.symbolic.averages.base import nodes_in
 from meanfield.symbolic.recursion import Recursion, c0
 
 FIRST = 3  # coefficients in each direction that are kept as doubles
@@ -71,7 +70,9 @@ def model(recursion: Recursion) -> Model:
         _ratio_tables({found.calls[n].partition("(")[0].split("_")[1]: r for n, r in drawn.items()}),
         javascript.script(helpers_for(found.text + _lines(loop))),
         javascript.script(found.text),
-        *(_step(recursion, loop, k) for k in range(len(loop.layers))),
+        HELD,
+        *(_step(recursion, loop, k, "") for k in range(len(loop.layers))),
+        *_alone(recursion, found),
         _start(recursion, ids),
         _face(recursion, loop),
     ]
@@ -136,7 +137,19 @@ def _lines(loop: loops.Loop) -> str:
     return "\n".join(f"{name} = {value}" for name, value in pairs)
 
 
-def _step(recursion: Recursion, loop: loops.Loop, k: int) -> str:
+def _alone(recursion: Recursion, found: Averages) -> list[str]:
+    """The steps of K and J without a second input, by which fixed points and the plane's colours are found."""
+    one = recursion.only(*(n for n in ("K", "J") if n in recursion.names))
+    nested = any(nodes_in(sp.Tuple(*n.args[1:])) for n in loops.placeholders(recursion))  # names of values differ
+    if nested or one.names != recursion.names[: len(one.names)]:
+        return ["const alone_steps = null;"]
+    loop = loops.loop(one, found.calls, found.text, found.held)
+    texts = [_step(one, loop, k, "alone_") for k in range(len(loop.layers))]
+    names = ", ".join(f"alone_step_{k}" for k in range(len(loop.layers)))
+    return [*texts, f"const alone_steps = [{names}];"]
+
+
+def _step(recursion: Recursion, loop: loops.Loop, k: int, stem: str) -> str:
     """Two functions of the k-th step: the statements of the loop, and their state as it is held."""
     layer = loop.layers[k]
     lines = [f"{name} = {value}" for name, value in [*loop.constants, *layer.evaluate, *layer.rest]]
@@ -144,7 +157,7 @@ def _step(recursion: Recursion, loop: loops.Loop, k: int) -> str:
     lines += [f"{name} = {value}" for name, value in loop.closer]
     lines.append(f"return ({', '.join(f'{v.name}_factor' if v.wide else f'{v.name}_next' for v in loop.variables)},)")
     arguments = [*(v.name for v in loop.variables), *loop.parameters, "layer"]
-    body = javascript.function(f"body_{k}", arguments, lines)
+    body = javascript.function(f"{stem}body_{k}", arguments, lines)
     read, given = [], []
     for i, v in enumerate(loop.variables):
         read.append(f"held(s[{i}], s[0], {str(not loop.jumps).lower()})" if v.wide else f"s[{i}]")
@@ -152,8 +165,8 @@ def _step(recursion: Recursion, loop: loops.Loop, k: int) -> str:
     own = {p.name: s.name for p, s in loops.identifiers(recursion).items() if p in recursion.parameters}
     names = {s: name for name, s in own.items()}
     values = [f"p.{names[one]}" for one in loop.parameters]
-    call = f"body_{k}({', '.join([*read, *values, 'layer'])})"
-    return f"{body}\nfunction step_{k}(s, p, layer) {{ const x = {call}; return [{', '.join(given)}]; }}"
+    call = f"{stem}body_{k}({', '.join([*read, *values, 'layer'])})"
+    return f"{body}\nfunction {stem}step_{k}(s, p, layer) {{ const x = {call}; return [{', '.join(given)}]; }}"
 
 
 def _start(recursion: Recursion, ids: dict[sp.Symbol, sp.Symbol]) -> str:
@@ -175,10 +188,16 @@ def _face(recursion: Recursion, loop: loops.Loop) -> str:
     steps = ", ".join(f"step_{k}" for k in range(len(loop.layers)))
     changes = str(recursion.knows_layer or recursion.knows_depth).lower()
     return (
-        "function held(log, K, counts) {\n"
-        "  const value = Math.exp(log);  // a distance below 1e-40 K is one of equal inputs, as in propagate\n"
-        "  return counts && value < 1e-40 * K ? 0 : value;\n}\n"
-        f"const steps = [{steps}];\n"
+        f"const steps = [{steps}], at = (layer, those) => those[Math.min(layer - 2, those.length - 1)];\n"
         f"return {{names: {keys}, changes: {changes}, head: steps.length - 1, start,\n"
-        "  step: (s, p, layer) => steps[Math.min(layer - 2, steps.length - 1)](s, p, layer)};"
+        "  step: (s, p, layer) => at(layer, steps)(s, p, layer),\n"
+        "  alone: (s, p, layer) => at(layer, alone_steps || steps)(s, p, layer)};"
     )
+
+
+HELD = """
+function held(log, K, counts) {  // a distance below 1e-40 K is one of equal inputs, as in propagate
+  const value = Math.exp(log);
+  return counts && value < 1e-40 * K ? 0 : value;
+}
+"""

@@ -50,7 +50,7 @@ def _is_open(node: Stretch) -> bool:
 def _product(node: Average) -> sp.Expr | None:
     """⟨f(z_a) f(z_b)⟩ of one variance V, as ⟨f²⟩ less (V - K_ab) times the ratio of distances; None of others."""
     V, covariance, other = node.cov
-    if V != other or any(node.mean) or node.args[3] or node.mixed:
+    if other != V or any(node.mean) or node.args[3] or node.mixed:
         return None
     f, g = planes.separate(node)
     factor = sp.simplify(f / g) if f != g else sp.S.One
