@@ -74,14 +74,11 @@ def layout(shown: Shown) -> dict[str, Any]:
     says = Div(text="", name="says", sizing_mode="stretch_width", stylesheets=[InlineStyleSheet(css=LIGHT)])
     notes = Div(text=noted(shown), name="notes", sizing_mode="stretch_width", stylesheets=[InlineStyleSheet(css=LIGHT)])
     controls = [
-        Slider(start=2, end=1000, value=50, step=1, title="layers", name="depth", **_STYLE),
-        Slider(start=LEAST, end=MOST, value=0, step=0.05, title="log10 of |x|²/N", name="norm", **_STYLE),
-        Slider(start=-1, end=1, value=0.5, step=0.01, title="cosine of two inputs", name="cosine", **_STYLE),
+        _slider("depth", "layers", 2, 1000, 50, 1),
+        _slider("norm", "log10 of |x|²/N", LEAST, MOST, 0, 0.05),
+        _slider("cosine", "cosine of two inputs", -1, 1, 0.5, 0.01),
     ]
-    more = [
-        Slider(start=0, end=max(2.0, 2 * value), value=value, step=0.01, title=name, name=name, **_STYLE)
-        for name, value in shown.parameters.items()
-    ]
+    more = [_slider(n, n, min(0.0, 2 * v), max(2.0, 2 * v), v, 0.01) for n, v in shown.parameters.items()]
     parts = sources | {"engine": engine, "plane": plane, "says": says, "figures": figures, "sliders": more}
     parts |= {one.name: one for one in controls}
     plane.js_on_event(MouseMove, _callback(parts, "moved(parts, cb_obj)"))
@@ -96,10 +93,15 @@ def layout(shown: Shown) -> dict[str, Any]:
     }  # fmt: skip
 
 
-_STYLE: dict[str, Any] = {
-    "sizing_mode": "stretch_width",
-    "stylesheets": [InlineStyleSheet(css=":host { color: inherit; } .bk-slider-title { color: inherit; }")],
-}
+def _slider(name: str, title: str, low: float, high: float, value: float, step: float) -> Slider:
+    style = InlineStyleSheet(css=INK)  # of this document alone
+    return Slider(
+        name=name, title=title, start=low, end=high, value=value, step=step, sizing_mode="stretch_width",
+        stylesheets=[style],
+    )  # fmt: skip
+
+
+INK = ":host { color: inherit; } .bk-slider-title { color: inherit; }"
 _COLUMNS = {
     "pointer": ("x", "y"),
     "curves": ("l", "K", "log_J", "c", "distance"),

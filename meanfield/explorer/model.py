@@ -1,4 +1,4 @@
-"""A theory as JavaScript: one layer of (K, J, distance) as `propagate` computes it, its averages as formulas and tables.
+"""A theory as JavaScript: one layer of (K, J, distance) as `propagate` computes it, averages as formulas and tables.
 
 What stands in the loops of `propagate` is written in JavaScript line by line (`javascript`); tables travel as the bytes
 of their doubles. Only the ratio of distances is another: a table of its own (`ratios`), where it has no closed form.
@@ -64,10 +64,10 @@ def model(recursion: Recursion) -> Model:
     ids = loops.identifiers(recursion)
     drawn = {n: ratios(n.function) for n in loops.placeholders(recursion) if isinstance(n, Tabled)}
     parts = [
-        _runtime(),
+        runtime(),
         f"const ERFCX = {json.dumps(_scaled_tails())};",
         _tables(found),
-        _ratio_tables({found.calls[n].partition("(")[0].split("_")[1]: r for n, r in drawn.items()}),
+        ratio_tables({found.calls[n].partition("(")[0].split("_")[1]: r for n, r in drawn.items()}),
         javascript.script(helpers_for(found.text + _lines(loop))),
         javascript.script(found.text),
         HELD,
@@ -84,7 +84,8 @@ def model(recursion: Recursion) -> Model:
 
 
 @lru_cache(maxsize=1)
-def _runtime() -> str:
+def runtime() -> str:
+    """What generated functions call, in JavaScript."""
     return files("meanfield.explorer").joinpath("runtime.js").read_text(encoding="utf-8")
 
 
@@ -113,7 +114,7 @@ def _tables(found: Averages) -> str:
     return f"const HELD = [{texts}], T = {which}.map((i) => HELD[i]);"
 
 
-def _ratio_tables(tables: dict[str, Ratios]) -> str:
+def ratio_tables(tables: dict[str, Ratios]) -> str:
     """`RATIOS`: coefficients as singles, and beside them what singles miss of the first ones, which are large."""
     rows = []
     for number, one in tables.items():
@@ -123,7 +124,8 @@ def _ratio_tables(tables: dict[str, Ratios]) -> str:
         n, jumps = one.coefficients.shape[-1], str(one.jumps).lower()
         edges = json.dumps(one.edges.tolist())
         rows.append(f"{number}: {{edges: {edges}, nodes: {n}, jumps: {jumps}, data: whole({n}, {FIRST}, {texts})}}")
-    return f"const RATIOS = {{{', '.join(rows)}}};\nfunction {CALL}(i, V, apart) {{ return ratio(RATIOS[i], V, apart); }}"
+    call = f"function {CALL}(i, V, apart) {{ return ratio(RATIOS[i], V, apart); }}"
+    return f"const RATIOS = {{{', '.join(rows)}}};\n{call}"
 
 
 def _bytes(values: np.ndarray) -> str:

@@ -31,8 +31,12 @@ BETWEEN = (0.37, -0.93)  # where a box is compared, in x and in y
 
 @dataclass(frozen=True, eq=False)
 class Ratios:
-    """log S: edges of boxes, in octaves of s² and of v; `coefficients` (2, boxes in x, boxes in y, NODES, NODES), of covariances v and -v, NaN in boxes that are
-    left out; error: the largest deviation seen in the others; jumps: whether f jumps, so that S ~ 1/s as s → 0."""
+    """log S in boxes.
+
+    edges: of boxes, in octaves of s² and of v; coefficients (2, boxes in x, boxes in y, NODES, NODES): of covariances v
+    and -v, NaN in boxes that are left out; error: the largest deviation seen in the others; jumps: whether f jumps, so
+    that S ~ 1/s as s → 0.
+    """
 
     edges: np.ndarray
     coefficients: np.ndarray
@@ -51,8 +55,8 @@ def ratios(f: sp.Expr) -> Ratios:
     name = cache.key(f"ratios|{VERSION}|{sp.srepr(f)}|{_edges(f)}|{NODES}")
     stored = cache.read(name)
     if stored is None:
-        c, error = _made(f)
-        stored = "", {"coefficients": c, "error": np.array(error)}
+        made = tabulated(f, _edges(f))
+        stored = "", {"coefficients": made.coefficients, "error": np.array(made.error)}
         cache.write(name, *stored)
     found = stored[1]
     return Ratios(_edges(f), found["coefficients"], float(found["error"]), bool(grain(f).jumps))
@@ -79,8 +83,9 @@ def _logarithms(f: sp.Expr, x: float, y: np.ndarray, refine: int = 1) -> np.ndar
         return np.log(np.array([above / (2 * s2), below / (2 * s2 + 4 * v)]))
 
 
-def _made(f: sp.Expr) -> tuple[np.ndarray, float]:
-    edges, t = _edges(f), np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
+def tabulated(f: sp.Expr, edges: np.ndarray) -> Ratios:
+    """The table of f(z) in boxes between these edges."""
+    t = np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
     low, width = edges[:-1], np.diff(edges)
     y = (low[:, None] + width[:, None] * (1 + t) / 2).ravel()
     y_between = low + width * (1 + BETWEEN[1]) / 2
@@ -100,4 +105,4 @@ def _made(f: sp.Expr) -> tuple[np.ndarray, float]:
             good = miss <= USABLE
         out[:, i][~good] = np.nan
         worst = max(worst, float(miss[good].max(initial=0.0)))
-    return out, worst
+    return Ratios(edges, out, worst, bool(grain(f).jumps))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import sympy as sp
 
+from meanfield.base.errors import MeanFieldError
 from meanfield.base.symbols import K, Z, distance
 from meanfield.explorer.ratios import ratios
 from meanfield.functions.piecewise import pieces
@@ -52,7 +53,10 @@ def _product(node: Average) -> sp.Expr | None:
     V, covariance, other = node.cov
     if other != V or any(node.mean) or node.args[3] or node.mixed:
         return None
-    f, g = planes.separate(node)
+    try:
+        f, g = planes.separate(node)
+    except MeanFieldError:
+        return None
     factor = sp.simplify(f / g) if f != g else sp.S.One
     if factor.free_symbols or f == Z[0]:
         return None
