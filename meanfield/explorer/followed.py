@@ -92,3 +92,9 @@ def marks(theory: Maps) -> tuple[tuple[tuple[float, float, str], ...], str]:
 def extent_of(points: tuple[tuple[float, float, str], ...]) -> tuple[float, float]:
     """How far the plane goes: so that critical points lie inside."""
     return tuple(max([WIDE, *(1.25 * one[i] for one in points)]) for i in (0, 1))  # type: ignore[return-value]
+
+
+def accuracy(known: Model) -> str:
+    """What a page knows, in a sentence."""
+    said = f"Averages of one layer are known to {max(known.error, 1e-15):.0e}"
+    return f"{said} up to K = {known.limit:.3g}." if known.limit < 1e300 else f"{said}; layers are those of propagate."

@@ -6,6 +6,7 @@ The same layout is written into a file and served; what moves it is `view.js`, i
 from __future__ import annotations
 
 import html
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from bokeh.document import Document
 from bokeh.events import DocumentReady, MouseMove, Tap
+from bokeh.layouts import column
 from bokeh.models import ColumnDataSource, CustomJS, Div, InlineStyleSheet, Slider
 from bokeh.plotting import figure
 from jinja2 import Template
@@ -66,20 +68,25 @@ def layout(shown: Shown) -> dict[str, Any]:
     Everything a browser computes from is in `engine`: the script of the model, the start, and a version by which it is
     seen to be another one.
     """
-    engine = ColumnDataSource({"script": [shown.script], "start": [list(shown.start)]}, tags=[shown.version])
+    engine = ColumnDataSource(
+        {"script": [shown.script], "start": [list(shown.start)], "fixed": [{}]}, tags=[shown.version]
+    )
     sources = {name: ColumnDataSource({column: [1.0] for column in columns}) for name, columns in _COLUMNS.items()}
+    for name in ("bands_K", "bands_J"):
+        sources[name].data = {"l": [], "low": [], "high": []}
     sources["pointer"].data = {"x": [shown.start[0]], "y": [shown.start[1]]}
     plane = _plane(shown, sources)
     figures = [plane, *_curves(sources)]
     says = Div(text="", name="says", sizing_mode="stretch_width", stylesheets=[InlineStyleSheet(css=LIGHT)])
-    notes = Div(text=noted(shown), name="notes", sizing_mode="stretch_width", stylesheets=[InlineStyleSheet(css=LIGHT)])
+    certified = Div(text="", name="certified", sizing_mode="stretch_width", stylesheets=[InlineStyleSheet(css=LIGHT)])
+    notes = Div(text=noted(shown.notes), name="notes", sizing_mode="stretch_width", stylesheets=[InlineStyleSheet(css=LIGHT)])
     controls = [
         _slider("depth", "layers", 2, 1000, 50, 1),
         _slider("norm", "log10 of |x|²/N", LEAST, MOST, 0, 0.05),
         _slider("cosine", "cosine of two inputs", -1, 1, 0.5, 0.01),
     ]
     more = [_slider(n, n, min(0.0, 2 * v), max(2.0, 2 * v), v, 0.01) for n, v in shown.parameters.items()]
-    parts = sources | {"engine": engine, "plane": plane, "says": says, "figures": figures, "sliders": more}
+    parts = sources | {"engine": engine, "plane": plane, "says": says, "notes": notes, "certified": certified, "figures": figures, "sliders": more}
     parts |= {one.name: one for one in controls}
     plane.js_on_event(MouseMove, _callback(parts, "moved(parts, cb_obj)"))
     plane.js_on_event(Tap, _callback(parts, "tapped(parts, cb_obj)"))
@@ -88,7 +95,7 @@ def layout(shown: Shown) -> dict[str, Any]:
         slider.js_on_change("value", changed)
     engine.js_on_change("data", changed)
     return {
-        "shown": [plane, says, notes, *figures[1:]], "controls": [*controls, *more], "parts": parts,
+        "shown": [plane, says, column(notes, certified, name="beside", sizing_mode="stretch_width"), *figures[1:]], "controls": [*controls, *more], "parts": parts,
         "ready": (DocumentReady, _callback(parts, "ready(parts)")),
     }  # fmt: skip
 
@@ -111,6 +118,8 @@ _COLUMNS = {
     "steps_c": ("x", "y"),
     "picture": ("image",),
     "marks": ("x", "y", "name"),
+    "bands_K": ("l", "low", "high"),
+    "bands_J": ("l", "low", "high"),
 }
 
 
@@ -119,9 +128,9 @@ def _callback(parts: dict[str, Any], call: str) -> CustomJS:
     return CustomJS(args=dict(parts), code=f"const parts = {{{names}}};\nmeanfieldExplorer.{call};")
 
 
-def noted(shown: Shown) -> str:
+def noted(sentences: Iterable[str]) -> str:
     """What is said beside the numbers, as HTML."""
-    return "".join(f"<p>{html.escape(one)}</p>" for one in shown.notes)
+    return "".join(f"<p>{html.escape(one)}</p>" for one in sentences)
 
 
 def _plane(shown: Shown, sources: dict[str, ColumnDataSource]) -> Any:
@@ -143,9 +152,11 @@ def _curves(sources: dict[str, ColumnDataSource]) -> tuple[Any, ...]:
     J = _figure("squared Jacobian", "l", "log J", name="J")
     c = _figure("correlation of two inputs", "l", "c", name="c")
     apart = _figure("squared distance of two inputs", "l", "2K(1 - c)", y_axis_type="log", name="apart")
-    for one, column in ((K, "K"), (J, "log_J"), (c, "c"), (apart, "distance")):
-        one.line("l", column, source=own, line_width=2, color=BLUE)
-        one.scatter("l", column, source=own, size=3, color=BLUE)
+    for one, name in ((K, "K"), (J, "J")):  # filled by a server alone
+        one.varea("l", "low", "high", source=sources[f"bands_{name}"], fill_alpha=0.3, fill_color=ORANGE)
+    for one, held in ((K, "K"), (J, "log_J"), (c, "c"), (apart, "distance")):
+        one.line("l", held, source=own, line_width=2, color=BLUE)
+        one.scatter("l", held, source=own, size=3, color=BLUE)
     web_K = _figure("K to the next K", "K", "K'", x_axis_type="log", y_axis_type="log", name="web_K")
     web_c = _figure("c to the next c, at K* (or the last K)", "c", "c'", name="web_c")
     for one, name in ((web_K, "K"), (web_c, "c")):
@@ -155,7 +166,15 @@ def _curves(sources: dict[str, ColumnDataSource]) -> tuple[Any, ...]:
     return K, J, c, apart, web_K, web_c
 
 
-def document(shown: Shown, doc: Document, lead: str, more: dict[str, Any] | None = None) -> Document:
+@dataclass(frozen=True)
+class Laid:
+    """A document and its models by name."""
+
+    doc: Document
+    parts: dict[str, Any]
+
+
+def document(shown: Shown, doc: Document, lead: str, more: dict[str, Any] | None = None) -> Laid:
     """A document with the layout of a theory, its template and what the template is given.
 
     more: roots by name that stand above the controls (those of a server).
@@ -169,4 +188,4 @@ def document(shown: Shown, doc: Document, lead: str, more: dict[str, Any] | None
         heading=shown.title, lead=lead, library=library(), above=list(more or {}),
         controls=[one.name for one in made["controls"]], shown=[one.name for one in made["shown"]],
     )  # fmt: skip
-    return doc
+    return Laid(doc, made["parts"])

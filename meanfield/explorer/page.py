@@ -9,7 +9,7 @@ from typing import Any
 from meanfield.base.arguments import positive
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.files import write_whole
-from meanfield.explorer.followed import extent_of, followed, marks
+from meanfield.explorer.followed import accuracy, extent_of, followed, marks
 from meanfield.theory.verbs.maps import Maps
 
 LEAD = (
@@ -53,13 +53,7 @@ def written(theory: Maps, start: tuple[Any, Any], parameters: dict[str, Any]) ->
     extent = extent_of(points)
     shown = Shown(
         known.title, known.model.script, start=at, extent=extent, marks=points,
-        notes=(recommended, *known.notes, accuracy(known.model.error, known.model.limit)), parameters=known.parameters,
+        notes=(recommended, *known.notes, accuracy(known.model)), parameters=known.parameters,
     )  # fmt: skip
-    doc = document(shown, Document(), LEAD)
+    doc = document(shown, Document(), LEAD).doc
     return file_html(doc, INLINE, template=doc.template, template_variables=doc.template_variables, title=known.title)
-
-
-def accuracy(error: float, limit: float) -> str:
-    """What a page knows, in a sentence."""
-    known = f"Averages of one layer are known to {max(error, 1e-15):.0e}"
-    return f"{known} up to K = {limit:.3g}." if limit < 1e300 else f"{known}; layers are those of propagate."

@@ -3,6 +3,8 @@ const meanfieldExplorer = (function () {
   const clean = (column) => column.map((x) => (Number.isFinite(x) ? x : NaN));
   const digits = (x) => (Number.isFinite(x) ? Number(x.toPrecision(7)).toString() : String(x));
 
+  const put = (source, data) => source.setv({data}, {sync: false});  // a server need not know
+
   function room(parts) {
     const engine = parts.engine;
     if (!engine.room || engine.room.version !== engine.tags[0]) {
@@ -16,6 +18,7 @@ const meanfieldExplorer = (function () {
 
   function settings(parts, at) {
     const p = {sigma_w: at[0], sigma_b: at[1], Q0: Math.pow(10, parts.norm.value), c0: parts.cosine.value};
+    Object.assign(p, parts.engine.data.fixed[0]);
     for (const slider of parts.sliders) p[slider.name] = slider.value;
     return p;
   }
@@ -59,20 +62,30 @@ const meanfieldExplorer = (function () {
 
   function paint(parts) {
     const own = room(parts), began = performance.now();
-    parts.pointer.data = {x: [own.at[0]], y: [own.at[1]]};
+    put(parts.pointer, {x: [own.at[0]], y: [own.at[1]]});
     if (!own.model) return;
+    forget(parts, own);
     const p = settings(parts, own.at), depth = parts.depth.value;
     const run = follow(own.model, p, depth), columns = run.columns, K = columns.K;
     const layers = K.map((_, i) => i + 1), none = K.map(() => NaN), c = columns.c || none;
-    parts.curves.data = {
+    put(parts.curves, {
       l: layers, K: clean(K), log_J: columns.log_J ? clean(columns.log_J) : none, c: clean(c),
       distance: columns.log_distance ? clean(columns.log_distance.map((x) => Math.exp(x))) : none,
-    };
+    });
     const end = settle(own.model, p, 4000);
     cobwebs(parts, own.model, p, K, c, end);
-    parts.says.text = told(parts, own, p, run, end);
+    parts.says.setv({text: told(parts, own, p, run, end)}, {sync: false});
     if (own.started) colours(parts);
     own.last = {p, depth, run, end, took: performance.now() - began};
+  }
+
+  function forget(parts, own) {  // bands of networks are those of one point
+    const key = JSON.stringify([settings(parts, own.at), parts.depth.value, own.version]);
+    if (own.seen !== key && own.seen) {
+      for (const one of [parts.bands_K, parts.bands_J]) if (one.data.l.length) put(one, {l: [], low: [], high: []});
+      if (!own.held) parts.certified.setv({text: ''}, {sync: false});
+    }
+    own.seen = key;
   }
 
   // the plane's colours by log χ_J*, a few rows at a time; what is no longer wanted stops
@@ -112,13 +125,13 @@ const meanfieldExplorer = (function () {
     const low = Math.max(Math.min(...logs) - 0.5, -280), high = Math.min(Math.max(...logs) + 0.5, 280);
     if (!(low < high)) return;
     const at = spread(low, high, 100).map((x) => Math.pow(10, x));
-    parts.maps_K.data = {x: at, y: clean(map_of_K(model, p, at)), same: at};
-    parts.steps_K.data = stairs(seen);
+    put(parts.maps_K, {x: at, y: clean(map_of_K(model, p, at)), same: at});
+    put(parts.steps_K, stairs(seen));
     if (model.names.includes('log_distance')) {
       const places = spread(-1, 1, 81).map((x) => Math.sin(Math.PI * x / 2));
       const where = end.xi !== undefined && end.K > 0 && end.K < 1e300 ? end.K : last;
-      parts.maps_c.data = {x: places, y: clean(map_of_c(model, p, where, places)), same: places};
-      parts.steps_c.data = stairs(clean(c));
+      put(parts.maps_c, {x: places, y: clean(map_of_c(model, p, where, places)), same: places});
+      put(parts.steps_c, stairs(clean(c)));
     }
   }
 
