@@ -23,6 +23,7 @@ from meanfield.cli.bias_output import bias_text
 from meanfield.cli.coordinates import coordinate_check
 from meanfield.cli.critical import critical, phase_diagram
 from meanfield.cli.doctor import doctor
+from meanfield.cli.explore import explore
 from meanfield.cli.gains import gains
 from meanfield.cli.help import Command, Group, conventions, interrupted, told
 from meanfield.cli.init import init
@@ -427,6 +428,7 @@ VERBS: dict[str, tuple[Callable, str]] = {
     "kernel": (kernel, "kernel erf data.npz --sigma-w 1.5 --sigma-b 0.1 --depth 11 -o kernel.npz"),
     "widths": (widths, "widths tanh --sigma-w 1.2 --sigma-b 0.1 --width 4096 --depth 20"),
     "phase-diagram": (phase_diagram, "phase-diagram erf --sigma-w 0,3,60 --sigma-b 0,3,60"),
+    "explore": (explore, "explore gelu -o gelu.html"),
     "check": (check, "check erf --sigma-w 1.5 --sigma-b 0.1 --width 200 --depth 20"),
     "measure": (measure, "measure relu --sigma-w 'sqrt(2)' --sigma-b 0 --quantities K,V"),
     "reproduce": (reproduce, "reproduce autoinit --quick -o reports"),

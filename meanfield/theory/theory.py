@@ -25,6 +25,8 @@ from meanfield.theory.verbs.maps import Maps
 from meanfield.theory.verbs.selection import selected
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from meanfield.bias.initial import Bias
     from meanfield.kernels.matrices import KernelOperator, Kernels
     from meanfield.numeric.correlations import Correlations
@@ -989,6 +991,30 @@ class Theory(Maps):
         2
         """
         return self.propagate(**settings).plot(ax=ax)
+
+    @spoken
+    def explore(self, page, *, sigma_w=1.5, sigma_b=0.1, **parameters) -> Path:
+        """A page that computes: one HTML file in which K, log J, c and the distance of two inputs of one norm follow
+        the pointer over the plane of (σ_w, σ_b).
+
+        page: the file, .html; sigma_w, sigma_b ≥ 0: where it starts. parameters: numbers for symbols; those of the
+        activation are needed, those of the architecture (mu) are 1 unless given, and a reader may move them, as the
+        depth, the norm and the cosine of the inputs. The file needs no server and makes no request: a layer is written
+        in JavaScript from what `propagate` compiles (`source`), with its tables. It shows K' of K and c' of c, too,
+        and marks critical points. Needs Bokeh: pip install 'meanfield[explorer]'; `meanfield explore` serves the same.
+
+        Returns: the path. Accuracy: K, log J and c within 1e-6 of `propagate` for K from 1e-12 to 1e12; where the
+        tables end the curve stops, and the page says so. Raises: MeanFieldError for networks whose inputs or tokens act
+        on each other, and for files that cannot be written. Source: derived here.
+
+        >>> derive("relu").explore("relu.txt")
+        Traceback (most recent call last):
+            ...
+        meanfield.base.errors.MeanFieldError: page must be a file that ends in .html, but 'relu.txt' was given.
+        """
+        from meanfield.explorer.page import explore as verb
+
+        return verb(self, page, start=(sigma_w, sigma_b), **parameters)
 
     @spoken
     def source(self, *quantities: str) -> str:

@@ -1,0 +1,101 @@
+"""The process beside a served page that derives: questions as lines of JSON in, answers as lines of JSON out.
+
+It is a process of its own so that a formula that is slow or hostile can be ended with it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TextIO
+
+NETWORKS, WIDTH, DEEPEST = 20, 200, 60  # of the bands
+
+
+@lru_cache(maxsize=8)
+def _theory(text: str) -> Any:
+    from meanfield.theory.deriving import derive
+
+    settings = json.loads(text)
+    act, values = settings.pop("act"), settings.pop("parameters")
+    return derive(act, **{k: v for k, v in settings.items() if v is not None and v is not False}, **values)
+
+
+def model_of(settings: dict[str, Any]) -> dict[str, Any]:
+    """What a page shows of a theory."""
+    from meanfield.explorer.followed import accuracy, extent_of, followed, marks
+
+    theory = _theory(json.dumps(settings["theory"]))
+    known = followed(theory, {})
+    points, recommended = marks(theory)
+    notes = [recommended, *known.notes, accuracy(known.model)]
+    return {
+        "title": known.title, "script": known.model.script, "marks": points, "extent": extent_of(points),
+        "notes": notes, "parameters": known.parameters,
+    }  # fmt: skip
+
+
+def phase_of(settings: dict[str, Any]) -> dict[str, Any]:
+    """The certified phase at a point, as text."""
+    theory = _theory(json.dumps(settings["theory"]))
+    return {"text": str(theory.phase(**_place(settings), input_norm=settings["input_norm"], **settings["parameters"]))}
+
+
+def bands_of(settings: dict[str, Any]) -> dict[str, Any]:
+    """Means and standard deviations over finite networks: rows l, K, sd of K, and of log J where networks have J."""
+    import numpy as np
+
+    from meanfield.empirical.ensemble.ensemble import run_ensemble
+    from meanfield.networks.records import Network
+
+    theory = _theory(json.dumps(settings["theory"]))
+    depth = min(int(settings["depth"]), DEEPEST)
+    found = run_ensemble(
+        Network(theory.block, theory.first), **_place(settings), width=WIDTH, depth=depth, networks=NETWORKS, seed=0,
+        input_norm=settings["input_norm"], jacobian="J" in theory.default_quantities, **settings["parameters"],
+    )  # fmt: skip
+    out: dict[str, Any] = {"width": WIDTH, "networks": NETWORKS}
+    for name in ("K", "J"):
+        if name in found.quantities:
+            mean = np.asarray(found[name].mean)
+            spread = np.asarray(found[name].stderr) * np.sqrt(NETWORKS)
+            out[name] = {"l": np.asarray(found[name].l).tolist(), "low": (mean - spread).tolist(),
+                         "high": (mean + spread).tolist()}  # fmt: skip
+    return out
+
+
+def _place(settings: dict[str, Any]) -> dict[str, float]:
+    return {"sigma_w": settings["sigma_w"], "sigma_b": settings["sigma_b"]}
+
+
+ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "model": model_of, "phase": phase_of, "bands": bands_of,
+}  # fmt: skip
+
+
+def answer(line: str) -> str:
+    """The answer to one question."""
+    asked = json.loads(line)
+    from meanfield.base.errors import MeanFieldError
+
+    try:
+        said = {"answer": ANSWERS[asked["what"]](asked["settings"])}
+    except MeanFieldError as error:
+        said = {"error": str(error)}
+    except (RecursionError, MemoryError, ArithmeticError, ValueError, TypeError) as error:
+        said = {"error": f"This was not answered: {type(error).__name__}; take a simpler formula."}
+    return json.dumps({"id": asked["id"], "what": asked["what"]} | said)
+
+
+def main(read: TextIO, write: TextIO) -> None:
+    """Answer until there are no more questions."""
+    for line in read:
+        write.write(answer(line) + "\n")
+        write.flush()
+
+
+if __name__ == "__main__":
+    out, sys.stdout = sys.stdout, sys.stderr  # what is printed is no answer
+    main(sys.stdin, out)
