@@ -194,7 +194,7 @@ parametrizations.coordinates.coordinate_result parametrizations.coordinates.coor
 parametrizations.coordinates.at_width
 explorer.serving.worker explorer.serving.asking explorer.serving.server
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.help cli.critical cli.laws cli.widths
-cli.kernels cli.init cli.gains cli.networks cli.recipes cli.coordinates cli.explore cli.doctor
+cli.kernels cli.init cli.gains cli.networks cli.recipes cli.coordinates cli.explore cli.reproduce cli.doctor
 cli.app
 __main__
 """
@@ -217,6 +217,13 @@ PUBLIC = {
     "meanfield.symbolic.averages.overlap": {"Overlap"},
     "meanfield.presentation.figures": None,
     "meanfield.presentation.tables": None,
+    "meanfield.base.latex": {"aligned", "tex"},  # what reports are written with
+    "meanfield.base.tex.prose": {"escape", "prose"},
+    "meanfield.base.progress": {"Progress", "watched"},
+    "meanfield.base.words": {"unknown"},
+    "meanfield.symbolic.asymptotics.growth": {"Growth"},
+    "meanfield.symbolic.finite_width.fields": {"left"},
+    "meanfield.symbolic.finite_width.words": {"quantity"},
 }
 BELOW_EMPIRICAL = {
     "base.arrays", "base.export", "base.drawing", "base.files", "base.words", "base.quantities", "base.scalars",

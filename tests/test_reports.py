@@ -21,7 +21,7 @@ from derivations.checks import Check
 from derivations.claims import Equation, Floats, Is, network
 from derivations.coverage import Coverage, Item
 from derivations.drawing import Beside, beside, noted
-from derivations.reports import papers, records, reproduce, units
+from derivations.reports import papers, records, reproducing, units
 from derivations.reports.fingerprints import fingerprint
 from derivations.reports.names import named
 from derivations.reports.statements import shown, statement
@@ -94,7 +94,7 @@ def toy(monkeypatch):
 
 
 def run(folder, **settings):
-    return reproduce.reproduce((), folder, jobs=1, **settings)
+    return reproducing.reproduce((), folder, jobs=1, **settings)
 
 
 def pages(folder):
@@ -146,7 +146,7 @@ def test_a_wrong_verdict_a_wrong_number_and_a_wrong_point_are_seen(toy, tmp_path
 
 def test_a_run_that_was_ended_goes_on_and_writes_the_same(toy, tmp_path, monkeypatch):
     whole = run(tmp_path / "whole")
-    compute, count = reproduce.compute, []
+    compute, count = reproducing.compute, []
 
     def ended(unit):
         if len(count) == 3:
@@ -154,10 +154,10 @@ def test_a_run_that_was_ended_goes_on_and_writes_the_same(toy, tmp_path, monkeyp
         count.append(unit)
         return compute(unit)
 
-    monkeypatch.setattr(reproduce, "compute", ended)
+    monkeypatch.setattr(reproducing, "compute", ended)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "r")
-    monkeypatch.setattr(reproduce, "compute", compute)
+    monkeypatch.setattr(reproducing, "compute", compute)
     again = run(tmp_path / "r")
     assert (whole.computed, again.computed, again.recalled) == (6, 3, 3)
     assert pages(tmp_path / "r") == pages(tmp_path / "whole")
@@ -226,9 +226,9 @@ def test_folders_that_cannot_be_used_are_refused_in_a_sentence(toy, tmp_path):
     with pytest.raises(MeanFieldError, match="ask for one of them"):
         run(tmp_path / "s", quick=True, full=True)
     with pytest.raises(MeanFieldError, match="jobs is a number of processes, 1 or more, but 0 was given"):
-        reproduce.reproduce((), tmp_path / "s", jobs=0)
+        reproducing.reproduce((), tmp_path / "s", jobs=0)
     with pytest.raises(MeanFieldError, match="Unknown paper 'toi'; the choices are toy"):
-        reproduce.reproduce(("toi",), tmp_path / "s")
+        reproducing.reproduce(("toi",), tmp_path / "s")
     assert not (tmp_path / "s").exists() and (tmp_path / "other/thesis.tex").read_text() == "mine"
 
 
@@ -248,7 +248,7 @@ def test_half_a_record_and_one_of_another_version_are_computed_again(toy, tmp_pa
 
 
 def test_a_quick_report_lists_what_it_leaves_out(toy, tmp_path, monkeypatch):
-    monkeypatch.setattr(reproduce, "_slow", lambda: {"toy": {"claim": ["R2 (2) <phi>"], "figure": ["figure1"]}})
+    monkeypatch.setattr(reproducing, "_slow", lambda: {"toy": {"claim": ["R2 (2) <phi>"], "figure": ["figure1"]}})
     found = run(tmp_path, quick=True)
     assert found.computed == 4 and "2 left out, of more than ten seconds each" in str(found)
     page = (tmp_path / "toy.html").read_text(encoding="utf-8")
@@ -257,7 +257,7 @@ def test_a_quick_report_lists_what_it_leaves_out(toy, tmp_path, monkeypatch):
 
 
 def test_slow_units_are_units_that_there_are():
-    slow = json.loads(reproduce.SLOW.read_text(encoding="utf-8"))
+    slow = json.loads(reproducing.SLOW.read_text(encoding="utf-8"))
     assert set(slow) <= {paper.name for paper in papers.PAPERS}
     for paper in papers.PAPERS:
         names = {"claim": {f"{c.source} {c.quantity}" for c in paper.claims}, "figure": set(paper.drawn(False))}

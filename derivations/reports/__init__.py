@@ -4,4 +4,4 @@
 command is `meanfield reproduce`.
 """
 
-
+from derivations.reports.reproducing import reproduce as reproduce

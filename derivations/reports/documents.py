@@ -14,7 +14,8 @@ from typing import Any
 from derivations.reports.records import Records
 from derivations.reports.summaries import Report
 from derivations.reports.units import versions
-from meanfield.base.tex import prose as sentences
+from meanfield.base.tex.prose import escape as escaped
+from meanfield.base.tex.prose import prose as sentence
 
 _HEAD = r"""\documentclass[fleqn]{article}
 \usepackage[T1]{fontenc}
@@ -33,12 +34,12 @@ _SIGNS = {"∇": r"\nabla", "∥": r"\parallel", "⊥": r"\perp", "Φ": r"\Phi",
 
 def escape(text: str) -> str:
     """Text with everything that T1 fonts lack in math mode."""
-    return _set(sentences.escape(unicodedata.normalize("NFC", text)))
+    return _set(escaped(unicodedata.normalize("NFC", text)))
 
 
 def prose(text: str) -> str:
     """The same, formulas in math mode."""
-    return _set(sentences.prose(unicodedata.normalize("NFC", text)))
+    return _set(sentence(unicodedata.normalize("NFC", text)))
 
 
 def _set(tex: str) -> str:

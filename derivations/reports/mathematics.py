@@ -6,7 +6,7 @@ import html
 from functools import lru_cache
 from typing import Any
 
-from meanfield.base.errors import MeanFieldError
+from meanfield import MeanFieldError
 
 _TEXT = ((r"\textbackslash{}", "\\"), *((f"\\{c}", c) for c in "_%&#{}"))
 

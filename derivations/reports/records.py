@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from derivations.reports.units import FORMAT, Answer, Unit, still, versions
-from meanfield.base.errors import MeanFieldError
+from meanfield import MeanFieldError
 from meanfield.base.files import write_whole
 
 MARK = "reproduce.json"

@@ -40,7 +40,7 @@ def reproduce(
     code 1 where something is not as expected.
     """
     try:
-        from derivations.reports.reproduce import reproduce as reproduced
+        from derivations.reports.reproducing import reproduce as reproduced
     except ImportError as error:
         if error.name is None or not error.name.startswith("derivations"):
             raise

@@ -20,7 +20,7 @@ from derivations.reports.papers import Paper, chosen
 from derivations.reports.records import Records
 from derivations.reports.summaries import Report
 from derivations.reports.units import Answer, Unit, compute, compute_all, units
-from meanfield.base.errors import MeanFieldError
+from meanfield import MeanFieldError
 from meanfield.base.files import write_whole
 from meanfield.base.progress import Progress, watched
 
