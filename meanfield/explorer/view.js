@@ -11,7 +11,7 @@ const meanfieldExplorer = (function () {
       const script = engine.data.script[0];
       const model = script ? new Function('return ' + script)() : null;
       const old = engine.room || {held: false, at: engine.data.start[0]};
-      engine.room = {version: engine.tags[0], model, held: old.held, at: old.at, waiting: false};
+      engine.room = {version: engine.tags[0], model, held: old.held, at: old.at, started: old.started, waiting: false};
     }
     return engine.room;
   }
