@@ -72,8 +72,8 @@ def layout(shown: Shown) -> dict[str, Any]:
         {"script": [shown.script], "start": [list(shown.start)], "fixed": [{}]}, tags=[shown.version]
     )
     sources = {name: ColumnDataSource({column: [1.0] for column in columns}) for name, columns in _COLUMNS.items()}
-    for name in ("bands_K", "bands_J"):
-        sources[name].data = {"l": [], "low": [], "high": []}
+    for name in ("asked", "bands_K", "bands_J"):  # a server's affair
+        sources[name].data = {column: [] for column in _COLUMNS[name]}
     sources["pointer"].data = {"x": [shown.start[0]], "y": [shown.start[1]]}
     plane = _plane(shown, sources)
     figures = [plane, *_curves(sources)]
@@ -121,6 +121,7 @@ _COLUMNS = {
     "steps_c": ("x", "y"),
     "picture": ("image",),
     "marks": ("x", "y", "name"),
+    "asked": ("sigma_w", "sigma_b", "norm", "depth"),
     "bands_K": ("l", "low", "high"),
     "bands_J": ("l", "low", "high"),
 }

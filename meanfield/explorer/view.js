@@ -45,6 +45,10 @@ const meanfieldExplorer = (function () {
     own.held = !(own.held && far < 0.02);
     own.at = [event.x, event.y];
     paint(parts);
+    if (own.held) {
+      const p = settings(parts, own.at);
+      parts.asked.data = {sigma_w: [p.sigma_w], sigma_b: [p.sigma_b], norm: [p.Q0], depth: [parts.depth.value]};
+    }
   }
 
   function spread(low, high, count) {
