@@ -23,7 +23,7 @@ from tornado.web import RequestHandler
 
 from meanfield.base.errors import MeanFieldError
 from meanfield.explorer.layout import INK, Shown, document, noted
-from meanfield.explorer.serving.asking import PATIENCE, Asking
+from meanfield.explorer.serving.asking import PATIENCE, Asking, close_all
 
 ADDRESS = "127.0.0.1"
 LONGEST = 400  # characters of a formula
@@ -158,3 +158,5 @@ def serve(theory: dict[str, Any], port: int, opened: Callable[[str], None]) -> N
         made.io_loop.start()
     except KeyboardInterrupt:
         made.stop()
+    finally:
+        close_all()
