@@ -1,8 +1,8 @@
 """The site: `sphinx-build -W docs docs/_build` (needs `pip install -e ".[docs,plot]"`).
 
 Pages are Markdown, the reference is made from the docstrings, the gallery and the stories, each with a notebook, from
-`docs/gallery/*.py` and `docs/stories/*.py`. Blocks of pages and docstrings are executed by tests/test_docs.py, not here,
-stories by tests/test_stories.py; `-D plot_gallery=0` leaves the pictures out, too.
+`docs/gallery/*.py` and `docs/stories/*.py`. Blocks of pages and docstrings are executed by tests/test_docs.py, stories by
+tests/test_stories.py; `-D plot_gallery=0` leaves the pictures out, too.
 """
 
 import inspect
@@ -104,6 +104,27 @@ def ours(app, what, name, obj, skip, options):
     return True if home and not home.startswith("meanfield") else None
 
 
+#: pages of the explorer: name of the file, and what the theory is derived from
+EXPLORERS = {
+    "relu": ("relu", {}), "relu_skip": ("relu", {"residual": True, "mu": "mu"}),
+    "relu_preln": ("relu", {"architecture": "preln"}), "relu_layernorm": ("relu", {"norm": "act"}),
+    "relu_resnet": ("relu", {"architecture": "resnet"}),
+    "relu_full": ("relu", {"architecture": "full_residual"}), "leaky_relu": ("leaky_relu", {}),
+    "erf": ("erf", {}), "erf_skip": ("erf", {"residual": True, "mu": "mu"}), "gelu": ("gelu", {}),
+    "step": ("step", {}), "tanh": ("tanh", {}),
+}  # fmt: skip
+
+
+def explorers(app, error):
+    """Pages that compute, beside explorer.html; a builder of other formats has none."""
+    if error is None and app.builder.name == "html":
+        folder = Path(app.outdir, "explorers")
+        folder.mkdir(exist_ok=True)
+        for name, (act, settings) in EXPLORERS.items():
+            meanfield.derive(act, **settings).explore(folder / f"{name}.html")
+
+
 def setup(app):
+    app.connect("build-finished", explorers)
     app.connect("autodoc-process-docstring", as_rest)
     app.connect("autodoc-skip-member", ours)

@@ -59,7 +59,8 @@ def misses(theory, point: dict, found: dict, depth: int, names: tuple[str, ...])
     with np.errstate(all="ignore"):
         out["K"] = np.abs(columns["K"] / run.K[:drawn] - 1)
         if "log_J" in columns:
-            out["log_J"] = np.where(columns["log_J"] == run.log_J[:drawn], 0, np.abs(columns["log_J"] - run.log_J[:drawn]))
+            true = run.log_J[:drawn]
+            out["log_J"] = np.where(columns["log_J"] == true, 0, np.abs(columns["log_J"] - true))
         if "c" in columns:
             out["c"] = np.abs(columns["c"] - run.c[:drawn])
     return {k: float(np.nanmax(v, initial=0.0)) for k, v in out.items()}

@@ -105,7 +105,7 @@ def test_pointing_and_clicking_give_the_numbers_of_propagate(browser, page_file)
     one.page.wait_for_timeout(100)
     assert one.page.evaluate(LAST)["p"] == found["p"]  # a held point stays
     one.close()
-    wrong = found | {"columns": found["columns"] | {"K": found["columns"]["K"][1:] + [1.0]}}
+    wrong = found | {"columns": found["columns"] | {"K": [*found["columns"]["K"][1:], 1.0]}}
     with pytest.raises(AssertionError, match="K"):
         assert_run(theory, found["p"], wrong, DEPTH)
 

@@ -72,22 +72,21 @@ def layout(shown: Shown) -> dict[str, Any]:
         {"script": [shown.script], "start": [list(shown.start)], "fixed": [{}]}, tags=[shown.version]
     )
     sources = {name: ColumnDataSource({column: [1.0] for column in columns}) for name, columns in _COLUMNS.items()}
-    for name in ("bands_K", "bands_J"):
-        sources[name].data = {"l": [], "low": [], "high": []}
+    for name in ("asked", "bands_K", "bands_J"):  # a server's affair
+        sources[name].data = {column: [] for column in _COLUMNS[name]}
     sources["pointer"].data = {"x": [shown.start[0]], "y": [shown.start[1]]}
     plane = _plane(shown, sources)
     figures = [plane, *_curves(sources)]
-    says = Div(text="", name="says", sizing_mode="stretch_width", stylesheets=[InlineStyleSheet(css=LIGHT)])
-    certified = Div(text="", name="certified", sizing_mode="stretch_width", stylesheets=[InlineStyleSheet(css=LIGHT)])
-    notes = Div(text=noted(shown.notes), name="notes", sizing_mode="stretch_width", stylesheets=[InlineStyleSheet(css=LIGHT)])
+    says, certified, notes = _text("says", ""), _text("certified", ""), _text("notes", noted(shown.notes))
+    beside = column(notes, certified, name="beside", sizing_mode="stretch_width")
     controls = [
         _slider("depth", "layers", 2, 1000, 50, 1),
         _slider("norm", "log10 of |x|²/N", LEAST, MOST, 0, 0.05),
         _slider("cosine", "cosine of two inputs", -1, 1, 0.5, 0.01),
     ]
     more = [_slider(n, n, min(0.0, 2 * v), max(2.0, 2 * v), v, 0.01) for n, v in shown.parameters.items()]
-    parts = sources | {"engine": engine, "plane": plane, "says": says, "notes": notes, "certified": certified, "figures": figures, "sliders": more}
-    parts |= {one.name: one for one in controls}
+    parts = sources | {"engine": engine, "plane": plane, "figures": figures, "sliders": more}
+    parts |= {one.name: one for one in (*controls, says, notes, certified)}
     plane.js_on_event(MouseMove, _callback(parts, "moved(parts, cb_obj)"))
     plane.js_on_event(Tap, _callback(parts, "tapped(parts, cb_obj)"))
     changed = _callback(parts, "changed(parts)")
@@ -95,9 +94,13 @@ def layout(shown: Shown) -> dict[str, Any]:
         slider.js_on_change("value", changed)
     engine.js_on_change("data", changed)
     return {
-        "shown": [plane, says, column(notes, certified, name="beside", sizing_mode="stretch_width"), *figures[1:]], "controls": [*controls, *more], "parts": parts,
+        "shown": [plane, says, beside, *figures[1:]], "controls": [*controls, *more], "parts": parts,
         "ready": (DocumentReady, _callback(parts, "ready(parts)")),
     }  # fmt: skip
+
+
+def _text(name: str, text: str) -> Div:
+    return Div(text=text, name=name, sizing_mode="stretch_width", stylesheets=[InlineStyleSheet(css=LIGHT)])
 
 
 def _slider(name: str, title: str, low: float, high: float, value: float, step: float) -> Slider:
@@ -118,6 +121,7 @@ _COLUMNS = {
     "steps_c": ("x", "y"),
     "picture": ("image",),
     "marks": ("x", "y", "name"),
+    "asked": ("sigma_w", "sigma_b", "norm", "depth"),
     "bands_K": ("l", "low", "high"),
     "bands_J": ("l", "low", "high"),
 }
@@ -180,8 +184,9 @@ def document(shown: Shown, doc: Document, lead: str, more: dict[str, Any] | None
     more: roots by name that stand above the controls (those of a server).
     """
     made = layout(shown)
-    for one in [*(more or {}).values(), *made["controls"], *made["shown"]]:
-        doc.add_root(one)
+    with doc.models.freeze():  # what belongs to a document is found once, not for each root
+        for one in [*(more or {}).values(), *made["controls"], *made["shown"]]:
+            doc.add_root(one)
     doc.js_on_event(*made["ready"])
     doc.template = Template(template())
     doc.template_variables.update(

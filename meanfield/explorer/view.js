@@ -11,7 +11,7 @@ const meanfieldExplorer = (function () {
       const script = engine.data.script[0];
       const model = script ? new Function('return ' + script)() : null;
       const old = engine.room || {held: false, at: engine.data.start[0]};
-      engine.room = {version: engine.tags[0], model, held: old.held, at: old.at, waiting: false};
+      engine.room = {version: engine.tags[0], model, held: old.held, at: old.at, started: old.started, waiting: false};
     }
     return engine.room;
   }
@@ -45,6 +45,10 @@ const meanfieldExplorer = (function () {
     own.held = !(own.held && far < 0.02);
     own.at = [event.x, event.y];
     paint(parts);
+    if (own.held) {
+      const p = settings(parts, own.at);
+      parts.asked.data = {sigma_w: [p.sigma_w], sigma_b: [p.sigma_b], norm: [p.Q0], depth: [parts.depth.value]};
+    }
   }
 
   function spread(low, high, count) {

@@ -7,10 +7,13 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 PATIENCE = 60.0  # seconds that an answer may take
+_OPEN: weakref.WeakSet[Asking] = weakref.WeakSet()
 Told = Callable[[dict[str, Any]], None]
 
 
@@ -31,7 +34,10 @@ class Asking:
         self._process: subprocess.Popen | None = None
         self._running: dict[str, Any] | None = None
         self._closed = False
-        threading.Thread(target=self._work, daemon=True).start()
+        self._ended: list[subprocess.Popen] = []
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+        _OPEN.add(self)
 
     def ask(self, what: str, settings: dict[str, Any]) -> None:
         """Put a question."""
@@ -53,14 +59,28 @@ class Asking:
             self._closed = True
             self._end()
             self._lock.notify()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(5)
 
     def _end(self) -> None:
         if self._process is not None:
             self._process.kill()
+            self._ended.append(self._process)
             self._process = None
 
+    def _clean(self) -> None:
+        """Let go of processes that have ended; in the thread that reads from them."""
+        while self._ended:
+            one = self._ended.pop()
+            one.wait()
+            for pipe in (one.stdin, one.stdout):
+                with suppress(OSError):
+                    pipe.close()  # type: ignore[union-attr]
+
     def _started(self) -> subprocess.Popen:
-        if self._process is None or self._process.poll() is not None:
+        if self._process is not None and self._process.poll() is not None:
+            self._end()
+        if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "meanfield.explorer.serving.worker"], stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, encoding="utf-8",
@@ -73,6 +93,7 @@ class Asking:
             with self._lock:
                 while not self._waiting and not self._closed:
                     self._lock.wait()
+                self._clean()
                 if self._closed:
                     return
                 what = next(k for k in ("model", "phase", "bands") if k in self._waiting)
@@ -81,6 +102,8 @@ class Asking:
             said = self._answered(process, asked)
             with self._lock:
                 self._running = None
+                if "ended" in said and self._process is process:  # killed, and not yet gone
+                    self._end()
                 fresh = self._last.get(what) == asked["id"] and not self._closed
             if fresh:
                 self.told(said)
@@ -98,5 +121,11 @@ class Asking:
             late.cancel()
         if line:
             return json.loads(line)
-        return {"what": asked["what"], "error": f"No answer came within {self.patience:g} seconds; take a simpler "
+        return {"what": asked["what"], "ended": True, "error": f"No answer came within {self.patience:g} seconds; take a simpler "
                                                 "formula, or ask in Python."}  # fmt: skip
+
+
+def close_all() -> None:
+    """End the workers of all pages of this process."""
+    for one in list(_OPEN):
+        one.close()

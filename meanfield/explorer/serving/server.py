@@ -13,7 +13,6 @@ from typing import Any
 from bokeh.application import Application
 from bokeh.application.handlers import FunctionHandler
 from bokeh.document import Document
-from bokeh.events import Tap
 from bokeh.models import ColumnDataSource, Div, InlineStyleSheet, TextInput
 from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
@@ -24,7 +23,7 @@ from tornado.web import RequestHandler
 
 from meanfield.base.errors import MeanFieldError
 from meanfield.explorer.layout import INK, Shown, document, noted
-from meanfield.explorer.serving.asking import PATIENCE, Asking
+from meanfield.explorer.serving.asking import PATIENCE, Asking, close_all
 
 ADDRESS = "127.0.0.1"
 LONGEST = 400  # characters of a formula
@@ -58,7 +57,7 @@ class Served:
 
     def __init__(self, doc: Document, theory: dict[str, Any], patience: float):
         self.doc, self.theory, self.patience = doc, dict(theory), patience
-        self.version = 0
+        self.version, self.place = 0, (0.0, 0.0)
         self.parameters: dict[str, float] = {}
         self.asking = Asking(self._told, patience)
         self.typed = TextInput(
@@ -68,7 +67,7 @@ class Served:
         first = Shown("meanfield explore", "", notes=(f"Deriving {theory['act']} …",))
         self.parts = document(first, doc, LEAD, {"typed": self.typed}).parts
         self.typed.on_change("value", lambda _, __, value: self.derive(value))
-        self.parts["plane"].on_event(Tap, self._tapped)
+        self.parts["asked"].on_change("data", lambda _, __, data: self._tapped(data))
         doc.on_session_destroyed(lambda _: self.asking.close())
         self.derive(theory["act"])
 
@@ -84,15 +83,17 @@ class Served:
     def _say(self, *sentences: str) -> None:
         self.parts["notes"].text = noted(sentences)
 
-    def _tapped(self, event: Any) -> None:
-        if not self.version or event.x is None or not (event.x >= 0 and event.y >= 0):
+    def _tapped(self, data: dict[str, Any]) -> None:
+        """Ask for the certified phase and the networks of the point that is held in the browser."""
+        asked = {name: float(rows[0]) for name, rows in data.items() if len(rows)}
+        if not self.version or set(asked) != {"sigma_w", "sigma_b", "norm", "depth"}:
             return
         settings = {
-            "theory": self.theory, "sigma_w": event.x, "sigma_b": event.y, "parameters": self.parameters,
-            "input_norm": 10.0 ** self.parts["norm"].value, "depth": self.parts["depth"].value,
+            "theory": self.theory, "sigma_w": asked["sigma_w"], "sigma_b": asked["sigma_b"],
+            "parameters": self.parameters, "input_norm": asked["norm"], "depth": int(asked["depth"]),
         }  # fmt: skip
         self.parts["certified"].text = "<p>The certified phase and 20 networks follow …</p>"
-        self.place = (event.x, event.y)
+        self.place = (asked["sigma_w"], asked["sigma_b"])
         self.asking.ask("phase", settings)
         self.asking.ask("bands", settings)
 
@@ -157,3 +158,5 @@ def serve(theory: dict[str, Any], port: int, opened: Callable[[str], None]) -> N
         made.io_loop.start()
     except KeyboardInterrupt:
         made.stop()
+    finally:
+        close_all()

@@ -44,7 +44,7 @@ def phase_of(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def bands_of(settings: dict[str, Any]) -> dict[str, Any]:
-    """Means and standard deviations over finite networks: rows l, K, sd of K, and of log J where networks have J."""
+    """Means and standard deviations over finite networks: ranges of K, and of log J where networks have J."""
     import numpy as np
 
     from meanfield.empirical.ensemble.ensemble import run_ensemble
@@ -59,10 +59,13 @@ def bands_of(settings: dict[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {"width": WIDTH, "networks": NETWORKS}
     for name in ("K", "J"):
         if name in found.quantities:
-            mean = np.asarray(found[name].mean)
-            spread = np.asarray(found[name].stderr) * np.sqrt(NETWORKS)
-            out[name] = {"l": np.asarray(found[name].l).tolist(), "low": (mean - spread).tolist(),
-                         "high": (mean + spread).tolist()}  # fmt: skip
+            mean, error = np.asarray(found[name].mean), np.asarray(found[name].standard_error)
+            spread = error * np.sqrt(NETWORKS)
+            rows = {"low": np.maximum(mean - spread, mean / 100), "high": mean + spread}
+            if name == "J":
+                rows = {k: np.log(v) for k, v in rows.items()}
+            layers = list(range(depth - mean.size + 1, depth + 1))
+            out[name] = {"l": layers} | {k: v.tolist() for k, v in rows.items()}
     return out
 
 
@@ -84,7 +87,7 @@ def answer(line: str) -> str:
         said = {"answer": ANSWERS[asked["what"]](asked["settings"])}
     except MeanFieldError as error:
         said = {"error": str(error)}
-    except (RecursionError, MemoryError, ArithmeticError, ValueError, TypeError) as error:
+    except Exception as error:  # nothing that is typed may end the process
         said = {"error": f"This was not answered: {type(error).__name__}; take a simpler formula."}
     return json.dumps({"id": asked["id"], "what": asked["what"]} | said)
 
