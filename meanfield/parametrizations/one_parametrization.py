@@ -106,7 +106,7 @@ class Parametrization(Result):
 
     def _without_eps_and_decay(self) -> Parametrization:
         """The same with their powers so that no gauge is left in them."""
-        kinds = {kind: replace(self.of(kind), eps=self.of(kind).multiplier) for kind in KINDS}
+        kinds: dict[str, Any] = {kind: replace(self.of(kind), eps=self.of(kind).multiplier) for kind in KINDS}
         return replace(self, **kinds, eps=ONE, decay=ONE / self.hidden.rate)
 
     def invariants(self) -> dict[str, Any]:
