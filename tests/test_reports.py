@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -28,6 +30,7 @@ from derivations.reports.statements import shown, statement
 from meanfield.base import files
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.symbols import K, sigma_b, sigma_w
+from tests.explorer_pages import CHROMIUM
 
 RELU = network("relu")
 RIGHT = sigma_w**2 * K / 2 + sigma_b**2
@@ -360,3 +363,43 @@ def test_a_misprint_is_shown_where_the_print_fails():
     from derivations.judging import judge
 
     assert statement(judge(claim))["shown_for"] == "relu"
+
+
+def test_a_browser_shows_a_page_without_asking_for_anything(toy, tmp_path):
+    browsers = pytest.importorskip("playwright.sync_api", reason="playwright is not installed, which drives a browser")
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed, which shows the page")
+    run(tmp_path)
+    with browsers.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        for wide in (1200, 400):
+            one = browser.new_context(offline=True, viewport={"width": wide, "height": 800}).new_page()
+            asked, said = [], []
+            one.on("request", lambda request, asked=asked: asked.append(request.url))
+            one.on("console", lambda message, said=said: said.append(message.text))
+            one.on("pageerror", lambda error, said=said: said.append(str(error)))
+            one.goto((tmp_path / "toy.html").as_uri())
+            loaded = [url for url in asked if not url.startswith(("file:", "data:"))]
+            assert not loaded and not said and one.title() == "A paper of 100 % & more"
+            width = "[document.documentElement.scrollWidth, document.querySelectorAll('math').length]"
+            scrolled, formulas = one.evaluate(width)
+            assert scrolled <= wide and formulas > 5  # only what is inside a formula's box scrolls
+            one.evaluate("fetch('https://example.org/').catch(() => 0)")
+            assert any("example.org" in url for url in asked)  # a request would have been seen
+        browser.close()
+
+
+@pytest.mark.slow
+def test_a_killed_command_goes_on_and_writes_the_same(tmp_path):
+    command = [sys.executable, "-m", "meanfield", "reproduce", "autoinit", "--quick", "--jobs", "2", "-o"]
+    quiet = {"stdout": subprocess.DEVNULL, "start_new_session": True}
+    with subprocess.Popen([*command, str(tmp_path / "r")], **quiet) as process:
+        while len(list((tmp_path / "r").glob("records/autoinit/*.json"))) < 8 and process.poll() is None:
+            time.sleep(0.2)
+        os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL and not (tmp_path / "r/autoinit.html").exists()
+    done = subprocess.run([*command, str(tmp_path / "r")], capture_output=True, text=True, check=True).stdout
+    kept = int(re.search(r"(\d+) on record before", done)[1])
+    assert kept >= 8
+    subprocess.run([*command, str(tmp_path / "whole")], capture_output=True, check=True)
+    assert pages(tmp_path / "r") == pages(tmp_path / "whole")
