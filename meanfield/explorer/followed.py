@@ -91,7 +91,7 @@ def marks(theory: Maps) -> tuple[tuple[tuple[float, float, str], ...], str]:
 
 def extent_of(points: tuple[tuple[float, float, str], ...]) -> tuple[float, float]:
     """How far the plane goes: so that critical points lie inside."""
-    return tuple(max([WIDE, *(1.25 * one[i] for one in points)]) for i in (0, 1))  # type: ignore[return-value]
+    return max([WIDE, *(1.25 * w for w, _, _ in points)]), max([WIDE, *(1.25 * b for _, b, _ in points)])
 
 
 def accuracy(known: Model) -> str:

@@ -16,7 +16,8 @@ import numpy as np
 from bokeh.document import Document
 from bokeh.events import DocumentReady, MouseMove, Tap
 from bokeh.layouts import column
-from bokeh.models import ColumnDataSource, CustomJS, Div, InlineStyleSheet, Slider
+from bokeh.models import ColumnDataSource, CustomJS, InlineStyleSheet
+from bokeh.models.widgets import Div, Slider
 from bokeh.plotting import figure
 from jinja2 import Template
 
@@ -54,7 +55,7 @@ def template() -> str:
 
 
 def _figure(title: str, x: str, y: str, **settings: Any) -> Any:
-    one = figure(
+    one: Any = figure(
         title=title, x_axis_label=x, y_axis_label=y, height=270, sizing_mode="stretch_width", tools="", min_width=200,
         toolbar_location=None, background_fill_alpha=0, border_fill_alpha=0, output_backend="canvas", **settings,
     )  # fmt: skip

@@ -174,7 +174,8 @@ def _step(recursion: Recursion, loop: loops.Loop, k: int, stem: str) -> str:
 def _start(recursion: Recursion, ids: dict[sp.Symbol, sp.Symbol]) -> str:
     """The state at layer 1."""
     own = {p.name: ids[p].name for p in recursion.parameters}
-    lines, done = [], {}
+    lines: list[str] = []
+    done: dict[sp.Symbol, sp.Symbol] = {}
     for v in recursion.state:
         lines.append(f"start_{len(done)} = {printing.code(v.initial.xreplace(done).xreplace(ids))}")
         done[v.symbol] = sp.Symbol(f"start_{len(done)}", real=True)

@@ -48,11 +48,11 @@ def written(theory: Maps, start: tuple[Any, Any], parameters: dict[str, Any]) ->
     from meanfield.explorer.layout import Shown, document
 
     known = followed(theory, parameters)
-    at = tuple(positive(v, n) if v else 0.0 for v, n in zip(start, ("sigma_w", "sigma_b")))
+    w, b = (float(positive(v, n)) if v else 0.0 for v, n in zip(start, ("sigma_w", "sigma_b")))
     points, recommended = marks(theory)
     extent = extent_of(points)
     shown = Shown(
-        known.title, known.model.script, start=at, extent=extent, marks=points,
+        known.title, known.model.script, start=(w, b), extent=extent, marks=points,
         notes=(recommended, *known.notes, accuracy(known.model)), parameters=known.parameters,
     )  # fmt: skip
     doc = document(shown, Document(), LEAD).doc

@@ -57,7 +57,7 @@ def distances(f: sp.Expr, s: float, v: np.ndarray, refine: int = 1) -> tuple[np.
 
     >>> from meanfield.base.symbols import Z
     >>> above, below = distances(Z[0], 1.0, np.array([3.0]))
-    >>> print(above.round(12), below.round(12))  # 2s² and 2s² + 4v
+    >>> print(above.round(6), below.round(6))  # 2s² and 2s² + 4v
     [2.] [14.]
     """
     g = grain(f)

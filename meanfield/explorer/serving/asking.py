@@ -121,8 +121,8 @@ class Asking:
             late.cancel()
         if line:
             return json.loads(line)
-        return {"what": asked["what"], "ended": True, "error": f"No answer came within {self.patience:g} seconds; take a simpler "
-                                                "formula, or ask in Python."}  # fmt: skip
+        sentence = f"No answer came within {self.patience:g} seconds; take a simpler formula, or ask in Python."
+        return {"what": asked["what"], "ended": True, "error": sentence}
 
 
 def close_all() -> None:

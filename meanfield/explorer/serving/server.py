@@ -13,7 +13,8 @@ from typing import Any
 from bokeh.application import Application
 from bokeh.application.handlers import FunctionHandler
 from bokeh.document import Document
-from bokeh.models import ColumnDataSource, Div, InlineStyleSheet, TextInput
+from bokeh.models import ColumnDataSource, InlineStyleSheet
+from bokeh.models.widgets import Div, TextInput
 from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
 from bokeh.server.util import bind_sockets

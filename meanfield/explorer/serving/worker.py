@@ -69,7 +69,7 @@ def bands_of(settings: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _place(settings: dict[str, Any]) -> dict[str, float]:
+def _place(settings: dict[str, Any]) -> dict[str, Any]:
     return {"sigma_w": settings["sigma_w"], "sigma_b": settings["sigma_b"]}
 
 
@@ -83,6 +83,7 @@ def answer(line: str) -> str:
     asked = json.loads(line)
     from meanfield.base.errors import MeanFieldError
 
+    said: dict[str, Any]
     try:
         said = {"answer": ANSWERS[asked["what"]](asked["settings"])}
     except MeanFieldError as error:
