@@ -180,14 +180,14 @@ def test_lines_that_are_broken_in_the_source_are_seen(run, monkeypatch):
 
 
 def assert_one_face(verbs) -> None:
-    """Every verb has --json and --output, flags show no type, and an option is one thing in every verb."""
+    """Every verb that prints has --json and --output, flags show no type, and an option is one thing in every verb."""
     seen: dict[str, tuple] = {}
     for name, (function, example) in verbs.items():
         assert example.split()[0] == name, f"the example of {name} is of another verb"
         options = {}
         for key, parameter in inspect.signature(function, eval_str=True).parameters.items():
             options[key] = next((m for m in getattr(parameter.annotation, "__metadata__", ())), None)
-        assert {"json", "output"} <= set(options) or name == "demo", f"{name} lacks --json or --output"
+        assert {"json", "output"} <= set(options) or name in ("demo", "explore"), f"{name} lacks --json or --output"
         for key in {"residual", "mu", "norm", "param", "architecture", "sigma_w", "sigma_b", "json"} & set(options):
             one = options[key]
             told = key, one.metavar, one.help if key in ("residual", "param", "json", "norm") else None

@@ -87,7 +87,7 @@ def layout(shown: Shown) -> dict[str, Any]:
     ]
     more = [_slider(n, n, min(0.0, 2 * v), max(2.0, 2 * v), v, 0.01) for n, v in shown.parameters.items()]
     parts = sources | {"engine": engine, "plane": plane, "figures": figures, "sliders": more}
-    parts |= {one.name: one for one in (*controls, says, notes, certified)}
+    parts |= {str(one.name): one for one in (*controls, says, notes, certified)}
     plane.js_on_event(MouseMove, _callback(parts, "moved(parts, cb_obj)"))
     plane.js_on_event(Tap, _callback(parts, "tapped(parts, cb_obj)"))
     changed = _callback(parts, "changed(parts)")
