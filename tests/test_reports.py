@@ -153,12 +153,12 @@ def test_a_run_that_was_ended_goes_on_and_writes_the_same(toy, tmp_path, monkeyp
 
     def ended(unit):
         if len(count) == 3:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt("ended here")
         count.append(unit)
         return compute(unit)
 
     monkeypatch.setattr(reproducing, "compute", ended)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="ended here"):
         run(tmp_path / "r")
     monkeypatch.setattr(reproducing, "compute", compute)
     again = run(tmp_path / "r")
