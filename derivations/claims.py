@@ -58,7 +58,8 @@ class Network:
 
     def __str__(self) -> str:
         short = {"a_plus": "a±", "a_minus": ""}
-        parts = [short.get(k, f"{v}" if k == "norm" else f"{k} = {v}") for k, v in self.keywords]
+        named = {"norm": "norm: {}"} | {k: "{}" for k, v in self.keywords if k == str(v)}
+        parts = [short.get(k, named.get(k, f"{k} = {{}}").format(v)) for k, v in self.keywords]
         return ", ".join([self.activation, *[p for p in parts if p]])
 
 

@@ -70,7 +70,8 @@ def document(report: Report, records: Records) -> str:
         parts += [r"\section*{Left out}", words]
         parts += [rf"{escape(f'{unit.kind} {unit.name}')}\par" for unit in report.left_out]
     used = ", ".join(f"{name} {version}" for name, version in versions().items())
-    parts += [rf"\bigskip\footnotesize Computed with {escape(used)}.", f"% {report.seconds:.0f} s of CPU"]
+    seeds = f"Seeds of networks in figures: {escape(paper.seeds)}."
+    parts += [rf"\bigskip\footnotesize Computed with {escape(used)}. {seeds}", f"% {report.seconds:.0f} s of CPU"]
     return "\n\n".join(parts) + "\n\\end{document}\n"
 
 
@@ -108,7 +109,7 @@ def _claim(one: dict[str, Any]) -> str:
     where = ", ".join(f"${tex}$" for tex in one["where"])
     lines = [
         rf"\textbf{{{escape(one['source'])}}} \emph{{{verdict}}}\\",
-        f"{one['quantity']} of {escape('; '.join(one['networks']))}{', where ' + where if where else ''}",
+        f"{one['quantity']} of {escape(one['networks'])}{', where ' + where if where else ''}",
         *_side("Printed", one["printed"]),
     ]
     if one["derived"] is not None:

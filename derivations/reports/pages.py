@@ -41,7 +41,7 @@ def page(report: Report, records: Records) -> str:
     body = "".join(f'<section id="{name}"><h2>{title}</h2>{body}</section>' for name, title, body in shown)
     by = f"<p>{html.escape(paper.authors)}</p>" if paper.authors else ""
     head = f'<p><a href="index.html">All reports</a></p><h1>{html.escape(paper.title)}</h1>{by}<nav>{links}</nav>'
-    return _whole(paper.title, head + body, report.seconds)
+    return _whole(paper.title, head + body, report.seconds, f" Seeds of networks in figures: {paper.seeds}.")
 
 
 def index(reports: Sequence[Report]) -> str:
@@ -61,9 +61,10 @@ def index(reports: Sequence[Report]) -> str:
     return _whole("Papers, reproduced", body, sum(one.seconds for one in reports))
 
 
-def _whole(title: str, body: str, seconds: float) -> str:
+def _whole(title: str, body: str, seconds: float, seeds: str = "") -> str:
     used = ", ".join(f"{name} {version}" for name, version in versions().items())
-    made = f"<footer><p>Computed with {html.escape(used)}.</p>\n<p>Time: {seconds:.0f} s of CPU.</p>\n</footer>"
+    said = html.escape(f"Computed with {used}.{seeds}")
+    made = f"<footer><p>{said}</p>\n<p>Time: {seconds:.0f} s of CPU.</p>\n</footer>"
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -112,10 +113,9 @@ def _claim(place: int, one: dict[str, Any]) -> str:
     bad = one["complaint"] is not None
     badge = "not as expected" if bad else "misprint" if one["misprint"] else verdict
     kind = "bad" if bad else "misprint" if one["misprint"] else verdict.split()[0]
-    networks = "; ".join(one["networks"])
     where = ", ".join(formula(tex) for tex in one["where"])
     where = f", where {where}" if where else ""
-    lines = [f"<p class='of'>{text(one['quantity'])} of {html.escape(networks)}{where}</p>"]
+    lines = [f"<p class='of'>{text(one['quantity'])} of {html.escape(one['networks'])}{where}</p>"]
     sides = [("printed", one["printed"])]
     if one["derived"] is not None:
         sides.append((f"derived, {one['shown_for']}" if one["shown_for"] else "derived", one["derived"]))

@@ -16,11 +16,12 @@ from meanfield.base.words import unknown
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper's package in `derivations`, how it is cited, and the module that draws its figures."""
+    """A paper's package in `derivations`, how it is cited, the seeds of its figures' networks, and who draws them."""
 
     name: str
     title: str
     authors: str
+    seeds: str = "0"
     drawing: str = "figures"
 
     def module(self, name: str = "") -> Any:
@@ -53,7 +54,8 @@ PAPERS = (
         "D. Doshi, T. He, A. Gromov",
     ),
     Paper(
-        "autoinit", "AutoInit: Automatic Initialization via Jacobian Tuning", "T. He, D. Doshi, A. Gromov"
+        "autoinit", "AutoInit: Automatic Initialization via Jacobian Tuning", "T. He, D. Doshi, A. Gromov",
+        "width + batch (figure 2), 5 (figure 3), 0",
     ),
     Paper(
         "variance_variation",
@@ -62,12 +64,12 @@ PAPERS = (
     Paper(
         "bias_and_trainability",
         "When Bias Meets Trainability: Connecting Theories of Initialization",
-        "A. Bassi, M. Baity-Jesi, A. Lucchi, C. Albert, E. Francazi",
+        "A. Bassi, M. Baity-Jesi, A. Lucchi, C. Albert, E. Francazi", "42",
     ),
     Paper(
         "orthogonal_weights",
         "Feature Learning and Generalization in Deep Networks with Orthogonal Weights",
-        "H. Day, Y. Kahn, D. Roberts", "drawing",
+        "H. Day, Y. Kahn, D. Roberts", "5", "drawing",
     ),
 )  # fmt: skip
 

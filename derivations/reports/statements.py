@@ -6,11 +6,12 @@ be kept on file and printed without the engine.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sympy as sp
 
-from derivations.claims import Among, Verdict
+from derivations.claims import Among, Network, Verdict
 from derivations.judging import Judgement
 from derivations.reports.names import named
 from meanfield.base.latex import aligned, tex
@@ -33,13 +34,12 @@ def statement(judgement: Judgement) -> dict[str, Any]:
     case = claim.telling
     printed, ours = claim.sides(case) if judgement.error is None else (claim.printed, None)
     held = judgement.contrast if claim.misprint else judgement.verdict
-    networks = list(map(str, claim.cases))
     return {
         "source": claim.source,
         "quantity": named(claim.quantity),
-        "networks": networks,
+        "networks": together(claim.cases),
         "where": [tex(e) for e in claim.where],
-        "shown_for": str(case) if len(networks) > 1 and ours is not None else "",
+        "shown_for": str(case) if len(claim.cases) > 1 and ours is not None else "",
         "printed": shown(printed),
         "derived": None if ours is None else shown(ours),
         "contrast": shown(claim.contrast),
@@ -50,6 +50,15 @@ def statement(judgement: Judgement) -> dict[str, Any]:
         "composed": claim.composed,
         "complaint": judgement.complaint,
     }
+
+
+def together(networks: Sequence[Network]) -> str:
+    """Networks in one line; what they have in common is said once."""
+    parts = [str(one).partition(", ") for one in networks]
+    if len({rest for _, _, rest in parts}) > 1:
+        return "; ".join(map(str, networks))
+    names = ", ".join(name for name, _, _ in parts)
+    return f"{names}; {parts[0][2]}" if parts[0][2] else names
 
 
 def shown(value: Any) -> Shown:
