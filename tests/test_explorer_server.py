@@ -174,7 +174,7 @@ def test_a_served_page_follows_and_is_told(address):
         models = "Array.from(Bokeh.documents[0]._all_models.values())"
         page.wait_for_function(f"() => {models}.some((one) => one.room && one.room.last)", timeout=90_000)
         page.mouse.click(250, 300)
-        seen = f"() => {models}.some((one) => one.name === 'certified' && one.text.includes('certified at'))"
+        seen = f"() => {models}.some((one) => one.name === 'certified' && one.text.includes('certified, '))"
         page.wait_for_function(seen, timeout=60_000)
         browser.close()
     assert (errors, foreign) == ([], [])

@@ -29,7 +29,7 @@ class Built(Network):
 def normed(activation: Any, mu: object = 0, batch: int | None = None) -> Built:
     """(21), (22): h + W φ(BN(h)), the skip of strength μ."""
     chain = mf.Sequential((mf.BatchNorm(), mf.Nonlinearity(activation), mf.Dense()))
-    label = f"{activation} behind BN" + (f", mu = {mu}" if mu != 0 else "")
+    label = f"{activation} behind BN" + ("" if mu == 0 else ", mu" if str(mu) == "mu" else f", mu = {mu}")
     return Built(label, (), chain if mu == 0 else mf.Residual(chain, mu), batch)
 
 

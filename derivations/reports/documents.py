@@ -68,7 +68,7 @@ def document(report: Report, records: Records) -> str:
     if report.left_out:
         words = "These take more than ten seconds each and were left out of this quick report."
         parts += [r"\section*{Left out}", words]
-        parts += [rf"{escape(f'{unit.kind} {unit.name}')}\par" for unit in report.left_out]
+        parts += [rf"{escape(unit.called)}\par" for unit in report.left_out]
     used = ", ".join(f"{name} {version}" for name, version in versions().items())
     seeds = f"Seeds of networks in figures: {escape(paper.seeds)}."
     parts += [rf"\bigskip\footnotesize Computed with {escape(used)}. {seeds}", f"% {report.seconds:.0f} s of CPU"]
@@ -107,9 +107,10 @@ def _coverage(report: Report) -> str:
 def _claim(one: dict[str, Any]) -> str:
     verdict = "not as expected" if one["complaint"] is not None else "misprint" if one["misprint"] else one["verdict"]
     where = ", ".join(f"${tex}$" for tex in one["where"])
+    of = f"{one['quantity']} of " if one["quantity"] else ""
     lines = [
-        rf"\textbf{{{escape(one['source'])}}} \emph{{{verdict}}}\\",
-        f"{one['quantity']} of {escape(one['networks'])}{', where ' + where if where else ''}",
+        rf"\pagebreak[1]\textbf{{{escape(one['source'])}}} \emph{{{verdict}}}\\*"
+        f"\n{of}{escape(one['networks'])}{', where ' + where if where else ''}\\nopagebreak",
         *_side("Printed", one["printed"]),
     ]
     if one["derived"] is not None:

@@ -12,7 +12,8 @@ _TEXT = ((r"\textbackslash{}", "\\"), *((f"\\{c}", c) for c in "_%&#{}"))
 
 
 @lru_cache(maxsize=1)
-def _converter() -> Any:
+def require() -> Any:
+    """The converter; raises `MeanFieldError` where math-core is not installed."""
     try:
         from math_core import LatexToMathML
     except ImportError:
@@ -31,7 +32,7 @@ def formula(tex: str, block: bool = False) -> str:
     """
     from math_core import LatexError
 
-    converter = _converter()
+    converter = require()
     try:
         return converter.convert_with_local_state(tex.replace(r"\allowbreak", ""), displaystyle=block)
     except LatexError:

@@ -25,7 +25,6 @@ _PHRASES = (  # the engine's keys, and what stands for them
     (re.compile(r"(.*) normalized"), lambda m: f"{m[1]} , normalized"),
     (re.compile(r"bar (G_0|Var phi)"), lambda m: f"mean of {m[1]}"),
     (re.compile(r"exact J step"), lambda m: "J^{l+1}/J^{l} by the exact law"),
-    (re.compile(r""), lambda m: "the statement"),
 )
 _WORDS = set(
     """a at of on the is or and by in it row sum power kind side layer leading term limit constant factor exponent

@@ -33,7 +33,7 @@ def page(report: Report, records: Records) -> str:
         ("figures", "Figures", "".join(figures)),
     ]
     if report.left_out:
-        rows = "".join(f"<li>{html.escape(f'{unit.kind} {unit.name}')}</li>" for unit in report.left_out)
+        rows = "".join(f"<li>{html.escape(unit.called)}</li>" for unit in report.left_out)
         words = "<p>These take more than ten seconds each and were left out of this quick report.</p>"
         sections.append(("left-out", "Left out", f"{words}<ul>{rows}</ul>"))
     shown = [(name, title, body) for name, title, body in sections if body]
@@ -57,7 +57,7 @@ def index(reports: Sequence[Report]) -> str:
         rows.append(cells)
     header = ["Paper", "Claims", "Misprints", "Numbers", "Figures", "Numbered items decided", "Outcome"]
     words = "<p>Each statement of these papers that the engine can decide, derived anew and compared.</p>"
-    body = f"<h1>Papers, reproduced</h1>{words}{_table(header, rows)}"
+    body = f"<h1>Papers, reproduced</h1>{words}{_table(header, rows, 'index')}"
     return _whole("Papers, reproduced", body, sum(one.seconds for one in reports))
 
 
@@ -115,7 +115,8 @@ def _claim(place: int, one: dict[str, Any]) -> str:
     kind = "bad" if bad else "misprint" if one["misprint"] else verdict.split()[0]
     where = ", ".join(formula(tex) for tex in one["where"])
     where = f", where {where}" if where else ""
-    lines = [f"<p class='of'>{text(one['quantity'])} of {html.escape(one['networks'])}{where}</p>"]
+    of = f"{text(one['quantity'])} of " if one["quantity"] else ""
+    lines = [f"<p class='of'>{of}{html.escape(one['networks'])}{where}</p>"]
     sides = [("printed", one["printed"])]
     if one["derived"] is not None:
         sides.append((f"derived, {one['shown_for']}" if one["shown_for"] else "derived", one["derived"]))
@@ -124,7 +125,7 @@ def _claim(place: int, one: dict[str, Any]) -> str:
     lines += [f"<div class='side'><span>{html.escape(name)}</span>{_side(side)}</div>" for name, side in sides]
     how = f"The print is {verdict}. What is derived instead holds {one['how']}." if one["misprint"] else ""
     how = how or f"{verdict.capitalize()} {one['how']}."
-    how += " Both sides were written by the author of the claim." if one["composed"] else ""
+    how += " Composed: no map of the engine is on either side." if one["composed"] else ""
     how += f" {one['complaint']}." if bad else ""
     return (
         f"<article id='claim{place}' class='{kind}'><h3>{html.escape(one['source'])} <b>{badge}</b></h3>"
@@ -163,7 +164,7 @@ def _figure(name: str, one: dict[str, Any], picture: Path) -> str:
         shows = "none" if row["shows"] is None else f"{100 * row['shows']:.2g} %"
         rows.append([html.escape(row["label"]), str(row["points"]), off, shows])
     header = ["Line beside networks", "Points", "Standard errors off", "A wrong line that would show"]
-    table = _table(header, rows) if rows else "<p>The theory alone; no networks are drawn beside it.</p>"
+    table = _table(header, rows) if rows else "<p>No line of the theory through networks is compared in it.</p>"
     return (
         f"<figure id='{name}'><img src='data:image/png;base64,{data}' alt='{name}'>"
         f"<figcaption><b>{name}</b> {html.escape(one['about'])}</figcaption>{table}</figure>\n"

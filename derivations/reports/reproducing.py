@@ -14,13 +14,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from derivations.reports import mathematics
 from derivations.reports.documents import document
 from derivations.reports.pages import index, page
 from derivations.reports.papers import Paper, chosen
 from derivations.reports.records import Records
 from derivations.reports.summaries import Report
-from derivations.reports.units import Answer, Unit, compute, compute_all, units
+from derivations.reports.units import Answer, Unit, compute, compute_all, follow_parent, units
 from meanfield import MeanFieldError
+from meanfield.base import files
 from meanfield.base.files import write_whole
 from meanfield.base.progress import Progress, watched
 
@@ -77,6 +79,8 @@ def reproduce(
     if jobs is not None and jobs < 1:
         raise MeanFieldError(f"jobs is a number of processes, 1 or more, but {jobs} was given.")
     wanted = chosen(tuple(papers))
+    mathematics.require()  # what a report is written with, before hours are spent on it
+    files.require()
     records = Records(folder)
     found: dict[Unit, dict[str, Any]] = {}
     missing: list[Unit] = []
@@ -137,15 +141,17 @@ def _computed(missing: Sequence[Unit], jobs: int) -> Iterator[Answer]:
             for unit in piece:
                 yield compute(unit)
         return
-    done = 0
+    done, spawn = 0, multiprocessing.get_context("spawn")
+    ended = spawn.Event()
     try:
-        with _settings(), ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        with _settings(), ProcessPoolExecutor(jobs, spawn, follow_parent, (ended,)) as pool:
             waiting = [pool.submit(compute_all, piece) for piece in pieces]
             try:
                 for one in as_completed(waiting):
                     yield from one.result()
                     done += len(one.result())
             except BaseException:
+                ended.set()  # no process works for a run that has ended
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
     except BrokenProcessPool:

@@ -36,7 +36,7 @@ def statement(judgement: Judgement) -> dict[str, Any]:
     held = judgement.contrast if claim.misprint else judgement.verdict
     return {
         "source": claim.source,
-        "quantity": named(claim.quantity),
+        "quantity": named(claim.quantity) if claim.quantity else "",
         "networks": together(claim.cases),
         "where": [tex(e) for e in claim.where],
         "shown_for": str(case) if len(claim.cases) > 1 and ours is not None else "",

@@ -85,7 +85,7 @@ class Report:
         return {
             "claims": len(self.claims), "verdicts": self.verdicts, "misprints": self.misprints,
             "numbers": len(self.numbers), "figures": len(self.figures), "coverage": self.counts(),
-            "left_out": [f"{unit.kind} {unit.name}" for unit in self.left_out], "complaints": list(self.complaints),
+            "left_out": [unit.called for unit in self.left_out], "complaints": list(self.complaints),
         }  # fmt: skip
 
     def lines(self) -> list[str]:

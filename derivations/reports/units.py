@@ -7,9 +7,12 @@ of the engine were at work is returned with the answer.
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import platform
+import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -48,6 +51,11 @@ class Unit:
     name: str
     key: str
     full: bool = False
+
+    @property
+    def called(self) -> str:
+        """The name with its kind."""
+        return f"figure {self.name.removeprefix('figure')}" if self.kind == "figure" else f"{self.kind} {self.name}"
 
     @property
     def file(self) -> str:
@@ -101,6 +109,22 @@ def compute(unit: Unit) -> Answer:
 
 def compute_all(some: list[Unit]) -> list[Answer]:
     return [compute(unit) for unit in some]
+
+
+def follow_parent(ended: Any) -> None:
+    """End this process with the run that it works for: when its parent is gone, or has set the event `ended`.
+
+    An interruption is the parent's affair.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        while not ended.wait(0.5) and parent is not None and parent.is_alive():
+            pass
+        os._exit(1)
+
+    threading.Thread(target=watch, name="follow-parent", daemon=True).start()
 
 
 def number(check: Check) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import webbrowser
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from meanfield.base.results import MeanFieldError
 from meanfield.cli import output as out
-from meanfield.cli.options import Architecture, Mu, Norm, Output, Param, Skip
+from meanfield.cli.options import Architecture, Mu, Norm, Param, Skip
 from meanfield.cli.reading import theory_of
 
 
@@ -22,13 +23,15 @@ def explore(
     architecture: Architecture = None,
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0: one that is free.")] = 5006,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
-    output: Output = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", show_default=False, help="Write one .html file.")
+    ] = None,
 ) -> None:
     """Follow K, J and the correlation of two inputs over the plane of σ_w and σ_b.
 
     Serves a page on 127.0.0.1 until it is interrupted; a formula can be typed there, and
-    a click asks for a certified phase and networks of finite width. -o writes one HTML
-    file that needs no server. Both need Bokeh: pip install 'meanfield[explorer]'.
+    a click asks for a certified phase and networks of finite width. -o page.html writes
+    one file that needs no server. Both need Bokeh, the extra `explorer` of meanfield.
     """
     from meanfield.explorer.page import require
 

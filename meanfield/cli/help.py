@@ -74,6 +74,8 @@ GOES_ON = {
     "check": "with --checkpoint FOLDER the same command goes on where it was",
     "measure": "with --checkpoint FILE the same command goes on where it was",
     "kernel": "the same command goes on with the blocks that are in its file",
+    "reproduce": "the same command goes on from the records in its folder",
+    "explore": "no page is served any more",
 }
 
 

@@ -84,9 +84,10 @@ def marks(theory: Maps) -> tuple[tuple[tuple[float, float, str], ...], str]:
             if all(e.is_number for e in place) and float(place[0]) <= FARTHEST and float(place[1]) <= FARTHEST:
                 found.append((float(place[0]), float(place[1]), one.kind))
     if not found:
-        return (), "No critical point is known here; the border between the colours keeps J at large depth."
+        return (), "No critical point is known here."
     listed = "; ".join(f"({w:.7g}, {b:.7g}), {kind}" for w, b, kind in found)
-    return tuple(found), f"Recommended (σ_w, σ_b): the critical points {listed}. Elsewhere on the border J stays, too."
+    points = "the critical points" if len(found) > 1 else "the critical point"
+    return tuple(found), f"Recommended (σ_w, σ_b): {points} {listed}. Elsewhere on the border J stays, too."
 
 
 def extent_of(points: tuple[tuple[float, float, str], ...]) -> tuple[float, float]:

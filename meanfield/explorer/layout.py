@@ -112,7 +112,10 @@ def _slider(name: str, title: str, low: float, high: float, value: float, step: 
     )  # fmt: skip
 
 
-INK = ":host { color: inherit; } .bk-slider-title { color: inherit; }"
+INK = (
+    ":host { color: inherit; } .bk-slider-title { color: inherit; } "
+    ".bk-input { color: inherit; background-color: transparent; }"
+)
 _COLUMNS = {
     "pointer": ("x", "y"),
     "curves": ("l", "K", "log_J", "c", "distance"),

@@ -1,7 +1,12 @@
 // What a page does with a model: follow the pointer, hold a clicked point, say where it stops.
 const meanfieldExplorer = (function () {
   const clean = (column) => column.map((x) => (Number.isFinite(x) ? x : NaN));
-  const digits = (x) => (Number.isFinite(x) ? Number(x.toPrecision(7)).toString() : String(x));
+  const given = (x) => Number(x.toPrecision(12)).toString();  // what is copied gives the numbers that stand here
+  const digits = (x) => {
+    if (!Number.isFinite(x)) return Number.isNaN(x) ? 'not known here' : String(x).replace('Infinity', '∞');
+    const size = Math.abs(x);
+    return size >= 1e7 || (size > 0 && size < 1e-4) ? x.toExponential(6) : Number(x.toPrecision(7)).toString();
+  };
 
   const put = (source, data) => source.setv({data}, {sync: false});  // a server need not know
 
@@ -45,10 +50,20 @@ const meanfieldExplorer = (function () {
     own.held = !(own.held && far < 0.02);
     own.at = [event.x, event.y];
     paint(parts);
-    if (own.held) {
-      const p = settings(parts, own.at);
-      parts.asked.data = {sigma_w: [p.sigma_w], sigma_b: [p.sigma_b], norm: [p.Q0], depth: [parts.depth.value]};
-    }
+    ask(parts);
+  }
+
+  function ask(parts) {  // a server for what it certifies of the point that is held
+    const own = room(parts);
+    if (!own.held || !own.model) return;
+    const p = settings(parts, own.at);
+    parts.asked.data = {sigma_w: [p.sigma_w], sigma_b: [p.sigma_b], norm: [p.Q0], depth: [parts.depth.value]};
+  }
+
+  function changed(parts) {
+    const own = parts.engine.room, before = own && own.version;
+    later(parts);
+    if (before !== undefined && before !== room(parts).version) ask(parts);  // another model, the same point
   }
 
   function spread(low, high, count) {
@@ -141,7 +156,7 @@ const meanfieldExplorer = (function () {
 
   function told(parts, own, p, run, end) {
     const K = run.columns.K, n = K.length, rows = [];
-    rows.push(['σ_w, σ_b', `${digits(p.sigma_w)}, ${digits(p.sigma_b)}${own.held ? ' (held; click it to let go)' : ''}`]);
+    rows.push(['σ_w, σ_b', `${given(p.sigma_w)}, ${given(p.sigma_b)}${own.held ? ' (held; click it to let go)' : ''}`]);
     let name = end.name;
     if (name === 'not settled') name += ` after ${end.layers} layers: K = ${digits(end.K)}, χ_J = ${digits(end.chi_J)}`;
     rows.push(['phase', name]);
@@ -152,7 +167,8 @@ const meanfieldExplorer = (function () {
     rows.push([`K at layer ${n}`, digits(K[n - 1])]);
     if (run.columns.log_J) rows.push([`log J at layer ${n}`, digits(run.columns.log_J[n - 1])]);
     if (run.columns.c) rows.push([`c at layer ${n}`, digits(run.columns.c[n - 1])]);
-    for (const one of [run.stop, run.lost]) if (one) rows.push(['stops', `at layer ${one.layer}: ${one.why}`]);
+    if (run.stop) rows.push(['all stop', `at layer ${run.stop.layer}: ${run.stop.why}`]);
+    if (run.lost) rows.push(['c and distance stop', `at layer ${run.lost.layer}: ${run.lost.why}`]);
     const text = rows.map(([a, b]) => `<tr><td>${a}</td><td>${b}</td></tr>`).join('');
     return `<table class="says">${text}</table>`;
   }
@@ -179,5 +195,5 @@ const meanfieldExplorer = (function () {
     setTimeout(() => colours(parts), 0);
   }
 
-  return {moved, tapped, changed: later, ready, room, paint};
+  return {moved, tapped, changed, ready, room, paint};
 })();

@@ -7,6 +7,7 @@ host, or come from a page of another one, are refused (DNS rebinding).
 from __future__ import annotations
 
 import html
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -58,7 +59,7 @@ class Served:
 
     def __init__(self, doc: Document, theory: dict[str, Any], patience: float):
         self.doc, self.theory, self.patience = doc, dict(theory), patience
-        self.version, self.place = 0, (0.0, 0.0)
+        self.version, self.place, self.shown = 0, (0.0, 0.0), ""
         self.parameters: dict[str, float] = {}
         self.asking = Asking(self._told, patience)
         self.typed = TextInput(
@@ -104,21 +105,23 @@ class Served:
     def _show(self, said: dict[str, Any]) -> None:
         what, found = said["what"], said.get("answer")
         if found is None:
+            still = (f"Still shown: {self.shown}.",) if what == "model" and self.shown else ()
             target: Div = self.parts["notes" if what == "model" else "certified"]
-            target.text = noted((said["error"],))
+            target.text = noted((said["error"], *still))
         elif what == "model":
             self.version += 1
             self.parameters = found["parameters"]
             (w, b), points = found["extent"], found["marks"]
             self.parts["plane"].x_range.end, self.parts["plane"].y_range.end = w, b
             self.parts["marks"].data = {k: [one[i] for one in points] for i, k in enumerate(("x", "y", "name"))}
+            self.shown = found["title"]
             self._say(found["title"], *found["notes"])
             engine: ColumnDataSource = self.parts["engine"]
             engine.tags = [self.version]
             engine.data = dict(engine.data) | {"script": [found["script"]], "fixed": [self.parameters]}
         elif what == "phase":
             text = html.escape(found["text"])
-            self.parts["certified"].text = f"<p>certified at ({self.place[0]:.7g}, {self.place[1]:.7g}): {text}</p>"
+            self.parts["certified"].text = f"<p>at ({self.place[0]:.7g}, {self.place[1]:.7g}), certified, {text}</p>"
         else:
             for name in ("K", "J"):
                 rows = found.get(name, {"l": [], "low": [], "high": []})
@@ -153,6 +156,7 @@ def _opened(doc: Document, theory: dict[str, Any], patience: float) -> None:
 def serve(theory: dict[str, Any], port: int, opened: Callable[[str], None]) -> None:
     """Serve until the process is interrupted; `opened` is told the address."""
     made, address = server(theory, port)
+    logging.getLogger("bokeh").setLevel(logging.ERROR)  # a page that is closed is no event here
     made.start()
     opened(address)
     try:
