@@ -122,7 +122,7 @@ def follow_parent(ended: Any) -> None:
     def watch() -> None:
         while not ended.wait(0.5) and parent is not None and parent.is_alive():
             pass
-        os._exit(1)
+        os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, name="follow-parent", daemon=True).start()
 

@@ -21,7 +21,7 @@ def reproduce(
             "five unless named.",
         ),
     ] = None,
-    folder: Annotated[
+    output: Annotated[
         Path, typer.Option("-o", "--output", metavar="DIR", help="A folder: new, empty, or of an earlier report.")
     ] = Path("reports"),
     quick: Annotated[bool, typer.Option("--quick", help="Leave out, and list, what takes over ten seconds.")] = False,
@@ -48,9 +48,9 @@ def reproduce(
             "reproduce needs the package `derivations`, which is installed with meanfield and is not here; install "
             "meanfield again."
         ) from None
-    found = reproduced(papers or (), folder, quick=quick, full=full, jobs=jobs)
+    found = reproduced(papers or (), output, quick=quick, full=full, jobs=jobs)
     if json:
-        inputs = {"papers": papers or [], "folder": str(folder), "quick": quick, "full": full}
+        inputs = {"papers": papers or [], "output": str(output), "quick": quick, "full": full}
         out.emit(out.document("reproduce", inputs, found.data()), None)
     else:
         out.emit(str(found), None)
