@@ -402,3 +402,46 @@ def test_a_killed_command_goes_on_and_writes_the_same(tmp_path):
     assert kept >= 8
     subprocess.run([*command, str(tmp_path / "whole")], capture_output=True, check=True)
     assert pages(tmp_path / "r") == pages(tmp_path / "whole")
+
+
+WORKING = """
+import multiprocessing, os, sys, time
+from derivations.reports.units import follow_parent
+if __name__ == "__main__":
+    spawn = multiprocessing.get_context("spawn")
+    own = (follow_parent, (spawn.Event(),)) if sys.argv[1] == "follow" else ()
+    pool = spawn.Pool(1, *own)
+    print(pool.apply(os.getpid), flush=True)
+    time.sleep(60)
+"""
+
+
+def assert_gone(process_id: int, seconds: float) -> None:
+    """Raise unless a process ends in so many seconds."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            os.kill(process_id, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"process {process_id} still works")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows knows no SIGKILL")
+@pytest.mark.slow
+def test_no_process_works_for_a_run_that_was_killed(tmp_path):
+    script = tmp_path / "working.py"
+    script.write_text(WORKING)
+    for follows in ("follow", "stay"):
+        with subprocess.Popen([sys.executable, str(script), follows], stdout=subprocess.PIPE, text=True) as run_:
+            child = int(run_.stdout.readline())
+            run_.kill()
+        if follows == "follow":
+            assert_gone(child, 10)
+            continue
+        try:  # one that does not follow its parent would have been seen, where it does not end by itself
+            with pytest.raises(AssertionError, match="still works"):
+                assert_gone(child, 1)
+        finally:
+            os.kill(child, signal.SIGKILL)
