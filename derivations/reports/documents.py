@@ -46,6 +46,7 @@ def _set(tex: str) -> str:
     tex = re.sub("[⁰¹⁴⁵⁶⁷⁸⁹⁻]+", lambda m: rf"\ensuremath{{{{}}^{{{m[0].translate(_RAISED)}}}}}", tex)
     for sign, command in _SIGNS.items():
         tex = tex.replace(sign, rf"\ensuremath{{{command}}}")
+    tex = re.sub(r"\$([^$]*)\$\u0303", r"$\\tilde{\1}$", tex)  # a letter that is in math mode already
     return re.sub("(.)\u0303", r"\\ensuremath{\\tilde{\1}}", tex)
 
 
