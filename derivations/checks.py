@@ -25,9 +25,15 @@ class Check:
     compute: Callable[[sp.Rational], Sequence[float]]
     absolute: bool = False
 
+    def found(self, off: object = 0) -> np.ndarray:
+        """What the engine gives."""
+        return np.atleast_1d(np.asarray(self.compute(sp.Rational(off)), dtype=float))
+
     def misses(self, off: object = 0) -> float:
         """The largest deviation in units of the tolerance: ≤ 1 agrees."""
-        found = np.asarray(self.compute(sp.Rational(off)), dtype=float)
+        return self.deviation(self.found(off))
+
+    def deviation(self, found: np.ndarray) -> float:
         size = 1.0 if self.absolute else np.maximum(np.abs(self.expected), self.tolerance)
         return float(np.max(np.abs(found - self.expected) / (self.tolerance * size)))
 

@@ -1,6 +1,7 @@
-"""Figures of papers: the theory's line through networks, and what is said of the two; files of a paper's figures.
+"""Figures of papers: networks beside the theory's line, and what is said of the two; files of a paper's figures.
 
-`beside` draws both and notes them down, so that a report can say how far the networks lie from the line.
+`beside` draws networks and notes down how they lie beside the line, `note_law` how a law at large depth lies beside an
+iteration, so that a report can say how far off they are, and which wrong line would show.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
 Points = tuple[np.ndarray, np.ndarray]  # means, standard errors
 Drawn = Mapping[str, Callable[[], "Figure"]]  # the figures of a paper by name
 ERRORS = 4.5  # standard errors that a point may be off, besides the allowance: of some hundred points none is
+SHIFTS = np.geomspace(1e-3, 1e2, 51)
+_NOTED: WeakKeyDictionary[Any, list[Beside]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
 class Beside:
-    """A line of the theory at some x, and networks there: means and standard errors.
+    """A line of the theory at some x, and what networks, or an iteration, give for it: means and standard errors.
 
-    allowance: what a finite width may add to a gap; size: what a wrong line is measured by, in the line's units.
+    allowance: what else may lie between the two; size: what a wrong line is measured by, in the line's units.
     """
 
     label: str
@@ -41,7 +44,7 @@ class Beside:
     size: float
 
     def errors_off(self, planted: float = 0.0) -> float:
-        """How many standard errors the farthest network lies beyond the allowance; planted: what is added to the line,
+        """How many standard errors the farthest point lies beyond the allowance; planted: what is added to the line,
         in units of its size."""
         gap = np.abs(self.means - self.line - planted * self.size) - self.allowance
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -53,44 +56,67 @@ class Beside:
 
     @property
     def shows(self) -> float:
-        """The least wrong line that these networks would tell from the right one, in units of its size; inf: none."""
+        """The least wrong line that these points would tell from the right one, in units of its size; inf: none."""
         for planted in SHIFTS:
             if min(self.errors_off(planted), self.errors_off(-planted)) > ERRORS:
                 return float(planted)
         return float("inf")
 
-
-SHIFTS = np.geomspace(1e-3, 1e2, 51)
-_NOTED: WeakKeyDictionary[Any, list[Beside]] = WeakKeyDictionary()
+    @property
+    def tells(self) -> bool:
+        """Whether a line that is wrong by its own size would be seen."""
+        return self.shows <= 1
 
 
 def beside(
-    panel: Axes, x: Any, line: Any, found: Points, colour: str, allowance: Any, *, size: float | None = None,
-    label: str = "", dashed: bool = False, of: Callable[[np.ndarray], np.ndarray] | None = None, **style: Any,
+    panel: Axes, x: Any, line: Any, found: Points, half: Points, ratio: Any, colour: str, *, size: float | None = None,
+    label: str = "", of: Callable[[np.ndarray], np.ndarray] | None = None, **style: Any,
 ) -> None:
-    """Draw networks as dots with two standard errors beside the theory's line, and note both down.
+    """Draw networks as dots with two standard errors, and note down how they lie beside the theory's line.
 
-    allowance: of a finite width, at each x, in units of `size`; size: that of the line, its largest value unless given;
-    of: what is drawn of line and networks (np.exp where they are logarithms).
+    half: networks of half the width, beside the same line; ratio: l/n, or what else the theory's terms beyond infinite
+    width are powers of; size: that of the line, its largest value unless given; of: what is drawn of the networks
+    (np.exp where they are logarithms).
     """  # fmt: skip
-    note = note_beside(panel, style.pop("note", label), x, line, found, allowance, size)
-    x, means, errors, line = note.x, note.means, note.errors, note.line
+    note_beside(panel, style.pop("note", label), x, line, found, half, ratio, size)
+    means, errors = (np.ravel(np.asarray(v, dtype=float)) for v in found)
     low, y, high = (v if of is None else of(v) for v in (means - 2 * errors, means, means + 2 * errors))
     style = {"fmt": "o", "ms": 2.5, "lw": 0.8, "label": label} | style
     panel.errorbar(x, y, [y - low, high - y], color=colour, **style)
-    panel.plot(x, line if of is None else of(line), "--" if dashed else "-", color=colour, lw=0.9)
 
 
 def note_beside(
-    drawn: Any, label: str, x: Any, line: Any, found: Points, allowance: Any, size: float | None = None
-) -> Beside:
-    """Note down networks beside a line in the figure, or the panel, in which both are drawn."""
+    drawn: Any, label: str, x: Any, line: Any, found: Points, half: Points, ratio: Any, size: float | None = None
+) -> None:
+    """Note down networks of widths n and n/2 beside a line in the figure, or the panel, in which they are drawn.
+
+    Their means are a series in `ratio` beyond infinite width. Its first term is what the two differ by, and is taken
+    away; allowed for is a second one as large, beside the first, as that of an exponential.
+    """
+    means, errors = (np.ravel(np.asarray(v, dtype=float)) for v in found)
+    others, their_errors = (np.ravel(np.asarray(v, dtype=float)) for v in half)
+    allowed = np.abs(means - others) * np.ravel(np.asarray(ratio, dtype=float))
+    _note(drawn, label, x, line, (2 * means - others, np.hypot(2 * errors, their_errors)), allowed, size)
+
+
+def note_law(drawn: Any, label: str, l: Any, law: Any, values: Any) -> None:
+    """Note down a law at large depth beside an iteration, both logarithms at some l: their slopes against log l over
+    the last decade, the iteration's with what it changed by since the decade before as its error."""
+    l, law, values = (np.ravel(np.asarray(v, dtype=float)) for v in (l, law, values))
+    ends = [int(np.searchsorted(l, l[-1] / 10**k)) for k in (2, 1)] + [len(l) - 1]
+    before, last, line = (
+        (v[ends[k + 1]] - v[ends[k]]) / np.log(l[ends[k + 1]] / l[ends[k]])
+        for v, k in ((values, 0), (values, 1), (law, 1))
+    )
+    found = np.array([last]), np.array([abs(last - before)])
+    _note(drawn, f"{label}: slope at l = {l[-1]:.0f}", l[-1:], line, found, 0.0, max(abs(line), 1.0))
+
+
+def _note(drawn: Any, label: str, x: Any, line: Any, found: Points, allowed: Any, size: float | None) -> None:
     x, line, means, errors = (np.ravel(np.asarray(v, dtype=float)) for v in (x, line, *found))
     size = (float(np.max(np.abs(line))) or 1.0) if size is None else size
-    allowed = np.broadcast_to(np.asarray(allowance, dtype=float), line.shape) * size
-    note = Beside(label, x, line, means, errors, allowed, size)
+    note = Beside(label, x, line, means, errors, np.broadcast_to(allowed, line.shape), size)
     _NOTED.setdefault(files.figure_of(drawn), []).append(note)
-    return note
 
 
 def noted(figure: Figure) -> tuple[Beside, ...]:

@@ -11,20 +11,21 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import meanfield as mf
-from derivations.claims import Claim, Verdict
+from derivations.claims import Claim, Network, Verdict
 
 
 @dataclass(frozen=True)
 class Judgement:
     """A claim and its verdicts; `expected` is the one on what should hold, its print or, of a misprint, its contrast.
 
-    error: why there is no verdict; None where there is one.
+    case: the network on which the print fails, or the first. error: why there is no verdict; None where there is one.
     """
 
     claim: Claim
     expected: Verdict
     verdict: Verdict = Verdict.REFUTED
     contrast: Verdict = Verdict.REFUTED
+    case: Network | None = None
     error: str | None = None
 
     @property
@@ -45,7 +46,8 @@ def judge(claim: Claim, to_digits: Collection[str] = ()) -> Judgement:
     """The verdicts on a claim and on its contrast; to_digits: sources whose proof is replaced by 30 digits."""
     expected = Verdict.DIGITS if claim.source in to_digits else claim.usual
     try:
-        return Judgement(claim, expected, claim.verdict(), claim.contrast_verdict())
+        verdict, case = claim.over_networks(claim.printed)
+        return Judgement(claim, expected, verdict, claim.contrast_verdict(), case)
     except (mf.MeanFieldError, AssertionError) as error:
         return Judgement(claim, expected, error=str(error))
 

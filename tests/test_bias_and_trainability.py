@@ -27,7 +27,8 @@ from derivations.bias_and_trainability import (
     relu,
 )
 from derivations.bias_and_trainability.__main__ import main
-from derivations.claims import Verdict, equal_by_slopes, inside, network
+from derivations.claims import Verdict, network
+from derivations.comparisons import equal_by_slopes, inside
 from derivations.judging import judge
 from derivations.placeholders import gamma
 

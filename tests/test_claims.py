@@ -15,7 +15,8 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.checks import Check
-from derivations.claims import Claim, Equation, Floats, Formula, Holds, Is, Verdict, network
+from derivations.claims import Claim, Verdict, network
+from derivations.comparisons import Equation, Floats, Formula, Holds, Is
 from derivations.judging import judge
 from derivations.orthogonal_weights.kinds import PerNetwork, Says
 from meanfield.base.symbols import K, sigma_b, sigma_w

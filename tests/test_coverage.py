@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 import meanfield as mf
-from derivations.claims import Equation, network
+from derivations.claims import network
+from derivations.comparisons import Equation
 from derivations.coverage import (
     DECIDED,
     KINDS,

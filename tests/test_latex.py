@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import unicodedata
 
 import pytest
 import sympy as sp
@@ -19,7 +20,7 @@ import meanfield as mf
 from meanfield.base.latex import aligned, tex
 from meanfield.base.symbols import K, sigma_b, sigma_w
 from meanfield.base.tex.lines import lines
-from meanfield.base.tex.prose import _text_box, prose, wrapped
+from meanfield.base.tex.prose import _text_box, escape, prose, wrapped
 from meanfield.base.tex.read import Unreadable, read
 from meanfield.base.tex.width import TEXTWIDTH, width
 from meanfield.networks.records import Dense, Nonlinearity, Residual, Sequential
@@ -297,10 +298,19 @@ def test_tall_tables_are_cut():
         ("contains <tanh(z)**2>_{K}; 50% and/or A&B", r"contains $\langle \tanh(z)^2\rangle_{K}$; 50\% and/or A\&B"),
         ("chi_J* = 1 (mu = 1)", r"$\chi_J^\ast = 1$ ($\mu = 1$)"),
         ("half - or not - so", "half - or not - so"),
+        ("χ̃_1 < 1 − ℓ⁻² in São Paulo", r"$\tilde{\chi}_1 < 1 - \ell^{-2}$ in São Paulo"),
+        ("K⁵ of Ã_l, ψ and ∇", r"$K^5$ of $\tilde{A}_{\ell}$, $\psi$ and $\nabla$"),
+        ("l⁻¹/² with Ṽ", r"$\ell^{-1/2}$ with $\tilde{V}$"),
     ],
 )
 def test_prose(text, printed):
     assert prose(text) == printed
+    assert prose(unicodedata.normalize("NFD", text)) == printed
+
+
+def test_letters_that_text_lacks_are_set_in_math():
+    assert escape("χ̃ and Ṽ, 10⁻³, ã") == r"$\tilde{\chi}$ and $\tilde{V}$, 10${}^{-3}$, $\tilde{a}$"
+    assert escape("Ø, São, ∇") == r"Ø, São, $\nabla$"
 
 
 @pytest.mark.parametrize("line", ["table tanh --residual --latex", "derive gelu_tanh --norm act --latex"])

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from derivations.claims import Floats
+from derivations.comparisons import Floats
 from derivations.judging import judge
 from derivations.orthogonal_weights import CLAIMS, TO_DIGITS, laws, vertices
 from derivations.orthogonal_weights.__main__ import main

@@ -15,7 +15,8 @@ import sympy as sp
 from helpers import assert_different, assert_proved_equal
 
 import meanfield as mf
-from derivations.claims import Among, Rounds, Verdict, network
+from derivations.claims import Verdict, network
+from derivations.comparisons import Among, Rounds
 from derivations.judging import judge
 from derivations.partial_jacobians import CLAIMS, TO_DIGITS
 from derivations.partial_jacobians.statements import ORDERED

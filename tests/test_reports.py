@@ -20,9 +20,10 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.checks import Check
-from derivations.claims import Equation, Floats, Is, network
+from derivations.claims import network
+from derivations.comparisons import Equation, Floats, Is
 from derivations.coverage import Coverage, Item
-from derivations.drawing import Beside, beside, noted
+from derivations.drawing import Beside, beside, note_beside, note_law, noted
 from derivations.reports import papers, records, reproducing, units
 from derivations.reports.fingerprints import fingerprint
 from derivations.reports.names import named
@@ -53,7 +54,7 @@ def figure_1():
     figure = files.new_figure(3, 2)
     x = np.arange(1.0, 9.0)
     found = x * (1 + SHIFT[0]) + 0.01 * np.cos(7 * x), np.full(8, 0.01)
-    beside(figure.subplots(), x, x, found, "C0", 0.0, note="x")
+    beside(figure.subplots(), x, x, found, found, 0.0, "C0", note="x")
     return figure
 
 
@@ -320,9 +321,35 @@ def test_networks_beside_a_line_are_judged_by_their_errors():
     assert replace(note, means=x + 0.05, allowance=np.full(4, 0.01)).agrees
     assert 0.005 < note.shows < 0.03 and not replace(note, line=x + 4 * note.shows, size=4.0).agrees
     assert replace(note, errors=np.full(4, 1e6)).shows == float("inf")
+    assert note.tells and not replace(note, errors=np.full(4, 1e6)).tells
     with files.figures_for_files():
         figure = figure_1()
     assert [one.label for one in noted(figure)] == ["x"] and noted(files.figure_of(figure_1().axes[0])) != ()
+
+
+def seen(note, *given, **more):
+    """What one of the functions that note down says of a figure."""
+    figure = files.new_figure(3, 2)
+    note(figure, "x", *given, **more)
+    return noted(figure)[0]
+
+
+def test_two_widths_take_the_first_term_of_a_finite_width_away():
+    x, ratio = np.arange(1.0, 9.0), np.arange(1.0, 9.0) / 50
+    errors = np.full(8, 1e-3)
+    wide, narrow = ((x * np.exp(r), errors) for r in (ratio, 2 * ratio))
+    assert seen(note_beside, x, x, wide, narrow, ratio).agrees
+    for planted in (0.1, -0.1):
+        assert not seen(note_beside, x, x * (1 + planted), wide, narrow, ratio).agrees
+    assert not seen(note_beside, x, x, wide, wide, ratio).agrees  # one width alone does not show its first term
+
+
+def test_a_law_beside_an_iteration_is_judged_by_what_the_last_decade_changed():
+    l = np.geomspace(3, 1e5, 60)
+    steps = 0.5 * np.log(l) + 2 + 3 / l**0.5
+    assert seen(note_law, l, 0.5 * np.log(l), steps).agrees
+    for wrong in (0.6, 0.4):
+        assert not seen(note_law, l, wrong * np.log(l), steps).agrees
 
 
 def test_names_of_quantities_are_set_as_formulas():

@@ -15,7 +15,8 @@ import sympy as sp
 import meanfield as mf
 from derivations.attention.networks import DENSE, Built, attention, block, only_attention
 from derivations.attention.softmax import FREE
-from derivations.claims import Claim, Formula, Holds
+from derivations.claims import Claim
+from derivations.comparisons import Formula, Holds
 from meanfield.base.symbols import K, K_ab, distance, parameter, tokens
 from meanfield.networks import RMSNorm
 from meanfield.symbolic.averages.overlap import Overlap

@@ -17,7 +17,8 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.attention.networks import DENSE, Built, behind_dyt, block, two_factors, uniform
-from derivations.claims import Claim, Formula, Holds
+from derivations.claims import Claim
+from derivations.comparisons import Formula, Holds
 from derivations.placeholders import A, B
 from meanfield.base.symbols import K, l
 from meanfield.networks import Schedule

@@ -14,7 +14,8 @@ import numpy as np
 import meanfield as mf
 from derivations.attention import depth, softmax
 from derivations.attention.networks import Built, block, only_attention
-from derivations.claims import Claim, Holds
+from derivations.claims import Claim
+from derivations.comparisons import Holds
 
 WIDTH, TOKENS = 128, 16
 FAR = 4.0  # standard errors beyond which two numbers differ

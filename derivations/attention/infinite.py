@@ -11,7 +11,8 @@ import sympy as sp
 import meanfield as mf
 from derivations.attention.moments import Moment
 from derivations.attention.networks import DENSE, Built
-from derivations.claims import Claim, Formula
+from derivations.claims import Claim
+from derivations.comparisons import Formula
 from meanfield.base.symbols import K, K_ab, distance, parameter
 from meanfield.networks import Attention
 from meanfield.symbolic.averages.overlap import Overlap

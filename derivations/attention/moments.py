@@ -13,7 +13,8 @@ import numpy as np
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Claim, Equation, Formula, Holds, Network, Verdict, network
+from derivations.claims import Claim, Network, Verdict, network
+from derivations.comparisons import Equation, Formula, Holds
 from derivations.pairs import AT_C
 from derivations.placeholders import c
 from meanfield.base.symbols import J, J_ab, K, K_ab, parameter, sigma_b, sigma_w

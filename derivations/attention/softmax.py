@@ -14,7 +14,8 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.attention.networks import DENSE, Built
-from derivations.claims import Claim, Holds
+from derivations.claims import Claim
+from derivations.comparisons import Holds
 from meanfield.base.symbols import J, J_ab, K, K_ab, distance, parameter, tokens
 from meanfield.networks import Attention
 from meanfield.numeric.quadrature.softmax import softmax_average

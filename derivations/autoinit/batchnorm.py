@@ -6,7 +6,7 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.autoinit.networks import normed
-from derivations.claims import Formula
+from derivations.comparisons import Formula
 from derivations.placeholders import mu
 from meanfield.base.symbols import J, J_ab, K, K_ab, sigma_b, sigma_w
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SIZES = (4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 MEASURED = (6, 8, 16, 32, 64)  # |B| of the networks; below 6 single networks scatter by more than their mean
+WIDTH = 400  # of those networks
 BLOCKS, TOKENS, SCALE = 12, 16, "1/10"  # ResMLP-S12: 24 residual connections; 4 × 4 patches instead of 8 × 8
 VARIANCES = (("2", r"$\sigma_w^2 = 2$ (Kaiming)"), ("1", r"$\sigma_w^2 = 1$"), ("1/3", r"$\sigma_w^2 = 1/3$ (uniform)"))
 
@@ -37,18 +38,13 @@ def last_jacobian(mu: int, batch: int, sigma_w, sigma_b, depth: int) -> np.ndarr
     return theory.propagate(sigma_w=sigma_w, sigma_b=sigma_b, depth=2, quantities=("J",), start=start).J[..., 1]
 
 
-def measured_jacobian(mu: int, layer: int, width: int = 200, networks: int = 60, sizes=MEASURED) -> Points:
-    """J^{l,l+1} of networks against |B|, σ_w² = 2, σ_b = 0: of widths N and 2N, the term 1/N taken away."""
+def measured_jacobian(mu: int, layer: int, width: int, networks: int = 60, sizes=MEASURED) -> Points:
+    """J^{l,l+1} of networks against |B|, σ_w² = 2, σ_b = 0."""
     found = []
     for batch in sizes:
         at = {"sigma_w": 2**0.5, "sigma_b": 0, "depth": layer + 1, "batch": batch, "quantities": ("chi",), "probes": 8}
-        narrow, wide = (
-            mf.measure(normed("relu", mu).record, **at, width=n, networks=networks, seed=n + batch).estimate(
-                "chi", layer
-            )
-            for n in (width, 2 * width)
-        )
-        found.append((2 * wide.mean - narrow.mean, np.hypot(2 * wide.standard_error, narrow.standard_error)))
+        run = mf.measure(normed("relu", mu).record, **at, width=width, networks=networks, seed=width + batch)
+        found.append((run.estimate("chi", layer).mean, run.estimate("chi", layer).standard_error))
     means, errors = np.array(found, dtype=float).T
     return means, errors
 
@@ -70,9 +66,10 @@ def figure_2(points: int = 40, depth: int = 30, batch: int = 256, layer: int = 1
             J = [float(last_jacobian(mu, size, 2**0.5, 0.0, layer)) for size in SIZES]
             panels[2].semilogx(SIZES, J, "-", color=color, label=rf"$\mu = {mu}$")
             if networks:
-                found = measured_jacobian(mu, layer, networks=networks)
+                found, half = (measured_jacobian(mu, layer, width, networks) for width in (WIDTH, WIDTH // 2))
                 line = np.array([J[SIZES.index(size)] for size in MEASURED])
-                beside(panels[2], MEASURED, line, found, color, 1 / 100, note=f"J behind a BatchNorm, mu = {mu}")
+                note = f"J behind a BatchNorm, mu = {mu}"
+                beside(panels[2], MEASURED, line, found, half, layer / WIDTH, color, note=note)
         panels[2].axhline(np.pi / (np.pi - 1), lw=0.8, ls=":", color="grey")
         panels[2].set(xlabel=r"$|B|$", ylabel=r"$J^{l,l+1}$", title=rf"layer {layer}, dots: networks")
         panels[2].legend()
@@ -100,7 +97,8 @@ def blocks_on_average(variance: str) -> dict[str, np.ndarray]:
 
 def blocks_measured(variance: str, width: int = 64, networks: int = 100) -> dict[str, Points]:
     """The same of networks of `width` channels."""
-    at = {"tokens": TOKENS, "width": width, "networks": networks, "quantities": ("K", "chi"), "probes": 4, "seed": 5}
+    at = {"tokens": TOKENS, "width": width, "networks": networks, "seed": 5 + width}
+    at |= {"quantities": ("K", "chi"), "probes": 4}
     run = mf.measure(resmlp("gelu", SCALE, 1).record, **place(variance), **at)
     return {name: _behind(run, name) for name in ("chi", "K")}
 
@@ -120,14 +118,16 @@ def figure_3(draws: int = 400, width: int = 64, networks: int = 100) -> Figure:
         panels = dict(zip(("chi", "K"), figure.subplots(1, 2)))
         l = np.arange(1, BLOCKS + 1)
         for k, (variance, label) in enumerate(VARIANCES):
-            found, mean, dots = (f(variance) for f in (
-                lambda v: blocks_by_theory(v, draws), blocks_on_average, lambda v: blocks_measured(v, width, networks)
-            ))  # fmt: skip
+            found, mean = blocks_by_theory(variance, draws), blocks_on_average(variance)
+            dots, half = (blocks_measured(variance, n, networks) for n in (width, width // 2))
             for name, panel in panels.items():
                 panel.plot(l, found[name][0], color=f"C{k}", label=label)
                 panel.plot(l, mean[name], "--", lw=0.8, color=f"C{k}", label=f"_{label}")
                 note = f"{name}, sigma_w^2 = {variance}"
-                beside(panel, l, found[name][0], dots[name], f"C{k}", l / width, note=note)
+                # the line is a mean over drawn token matrices: what is off by its error is not off
+                ours, errors = found[name]
+                dots[name] = dots[name][0], np.hypot(dots[name][1], errors / 2)
+                beside(panel, l, ours, dots[name], half[name], l / width, f"C{k}", note=note)
         panels["chi"].set(xlabel="block", ylabel=r"$\mathcal{J}^{l,l+1}$", title=r"GELU, $\mathcal{E} = 0.1$")
         panels["K"].set(xlabel="block", ylabel=r"$\mathcal{K}^l$", title=f"{TOKENS} tokens, {width} channels")
         panels["K"].legend()

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import sympy as sp
 
-from derivations.claims import Claim, Equation, Formula, each, network
+from derivations.claims import Claim, each, network
+from derivations.comparisons import Equation, Formula
 from derivations.placeholders import delta, pair
 from derivations.quantities import derived
 from meanfield.base.symbols import K, sigma_b, sigma_w

@@ -6,7 +6,7 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.autoinit.networks import resmlp
-from derivations.claims import Formula
+from derivations.comparisons import Formula
 from derivations.placeholders import mu
 from meanfield.base.symbols import J, K, parameter, sigma_b, sigma_w
 

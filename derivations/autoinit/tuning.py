@@ -14,7 +14,8 @@ import numpy as np
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Floats, network
+from derivations.claims import network
+from derivations.comparisons import Floats
 from meanfield.base.symbols import K, sigma_b, sigma_w
 
 STEP = 1e-3  # of a gain, in differences of fourth order

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Formula, network
+from derivations.claims import network
+from derivations.comparisons import Formula
 from derivations.pairs import covariance
 from derivations.placeholders import c as shared
 from meanfield.base.symbols import K, z

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sympy as sp
 
 from derivations import nested
-from derivations.claims import Equation, Formula, each, network
+from derivations.claims import each, network
+from derivations.comparisons import Equation, Formula
 from derivations.placeholders import B, mu, nested_mean, nested_square, pair, pair_q, square, square_q
 from meanfield.base.symbols import K_aa, K_ab, K_bb, sigma_b, sigma_mu2, sigma_w, sigma_y2
 from meanfield.bias.guessing import variance_over_inputs

@@ -11,7 +11,8 @@ from collections.abc import Callable
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Formula, network
+from derivations.claims import network
+from derivations.comparisons import Formula
 from derivations.pairs import coefficient
 from derivations.quantities import derived
 from meanfield.base.symbols import l, sigma_b, sigma_w

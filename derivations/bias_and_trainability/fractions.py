@@ -14,7 +14,8 @@ import sympy as sp
 from scipy.special import ndtr, ndtri
 
 import meanfield as mf
-from derivations.claims import Floats, Formula, network
+from derivations.claims import network
+from derivations.comparisons import Floats, Formula
 from derivations.placeholders import mu
 from meanfield.base.symbols import z
 

@@ -9,7 +9,8 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.bias_and_trainability.depths import power
-from derivations.claims import Equation, Floats, Formula, each, network
+from derivations.claims import each, network
+from derivations.comparisons import Equation, Floats, Formula
 from derivations.placeholders import slope, square
 from meanfield.base.symbols import K
 

@@ -10,7 +10,7 @@ import sympy as sp
 import meanfield as mf
 from derivations.bias_and_trainability.relu import integral
 from derivations.checks import leaky, root
-from derivations.claims import ball
+from derivations.comparisons import ball
 from derivations.pairs import G, coefficient
 from derivations.placeholders import c, mu
 from derivations.quantities import derived

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sympy as sp
 
-from derivations.claims import At, Equation, each, network
+from derivations.claims import each, network
+from derivations.comparisons import At, Equation
 
 RELU, TANH, ODD = network("relu"), network("tanh"), each("erf sin z**3")
 ORDERED = (("1.5", "0.1"), ("1", "0.2"))  # (σ_w², σ_b²) of ReLU

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Equation, Formula, Network, each, network
+from derivations.claims import Network, each, network
+from derivations.comparisons import Equation, Formula
 from derivations.pairs import slope_of_c
 from derivations.placeholders import c, mean, pair, slope, square
 from derivations.quantities import derived

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Equation, Formula, each
+from derivations.claims import each
+from derivations.comparisons import Equation, Formula
 from derivations.placeholders import (
     c,
     curl,

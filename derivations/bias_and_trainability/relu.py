@@ -5,7 +5,8 @@ from __future__ import annotations
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Equation, Formula, network
+from derivations.claims import network
+from derivations.comparisons import Equation, Formula
 from derivations.pairs import G
 from derivations.placeholders import gamma, mu
 from derivations.quantities import derived

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import meanfield as mf
-from derivations.drawing import beside
+from derivations.drawing import Points, beside
 from meanfield.base import files
 from meanfield.presentation import figures
 
@@ -51,7 +51,8 @@ def measured(
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """{name: (mean, standard error)} of normalized correlators of finite networks."""
     size = input_dimension or width
-    settings: dict = {"inputs": inputs(size), "networks": networks, "width": width, "depth": layers, "seed": SEED}
+    settings: dict = {"inputs": inputs(size), "networks": networks, "width": width, "depth": layers}
+    settings["seed"] = SEED + width  # two widths share no draws
     if names == ("V",):
         settings["sampler"] = "lazy"
     else:
@@ -67,6 +68,21 @@ def measured(
     return found
 
 
+def at_two_widths(
+    phi: str, law: str, names: tuple[str, ...], width: int, networks: int, layers: int, input_dimension: int = 0
+) -> dict[str, tuple[np.ndarray, Points, Points]]:
+    """{name: the theory's line, networks of the width, networks of half of it}, normalized."""
+    lines, found = [], []
+    for n in (width, width // 2):
+        size = input_dimension and input_dimension * n // width
+        lines.append(theory(phi, law, names, layers, (size or n) / n, n))
+        found.append(measured(phi, law, names, n, networks, layers, size))
+    return {
+        name: (lines[0][name], found[0][name], of_half(lines[0][name], found[1][name], lines[1][name]))
+        for name in names
+    }  # fmt: skip
+
+
 def _units(run, name: str) -> np.ndarray:
     """What a correlator is divided by: (2.9), (5.9), (5.10), (5.15), (5.16)."""
     K = np.ravel(run.K)
@@ -76,13 +92,16 @@ def _units(run, name: str) -> np.ndarray:
     return {"D": K * Theta, "F": K * Theta}.get(name, Theta**3 / K if name in "RSTU" else Theta**2)
 
 
-def dotted(
-    panel: Axes, found: tuple[np.ndarray, np.ndarray], line: np.ndarray, colour: str, width: int, note: str, **style
-) -> None:
+def dotted(panel: Axes, line: np.ndarray, found: Points, half: Points, colour: str, width: int, **style) -> None:
     """Networks as dots with two standard errors, theory as a line: dashed where the dots are hollow."""
     l = np.arange(1, len(line) + 1)
-    hollow = style.get("mfc") == "white"
-    beside(panel, l, line, found, colour, 2 * l / width, dashed=hollow, note=note, **style)
+    panel.plot(l, line, "--" if style.get("mfc") == "white" else "-", color=colour, lw=0.9)
+    beside(panel, l, line, found, half, l / width, colour, **style)
+
+
+def of_half(line: np.ndarray, found: Points, own: np.ndarray) -> Points:
+    """Networks of half the width, whose inputs are others, beside the line of those of the whole width."""
+    return line + found[0] - own, found[1]
 
 
 def figure_1(width: int = 100, networks: int = 1000, layers: int = 11) -> Figure:
@@ -95,10 +114,10 @@ def figure_1(width: int = 100, networks: int = 1000, layers: int = 11) -> Figure
         ):
             for phi in names:
                 for law in laws:
-                    found = measured(phi, law, ("V",), width, networks, layers)["V"]
-                    line = theory(phi, law, ("V",), layers, 1.0, width)["V"]
+                    compared = at_two_widths(phi, law, ("V",), width, networks, layers)["V"]
                     style = {"mfc": "white"} if law != "orthogonal" else {"label": phi}
-                    dotted(panel, found, line, COLOURS[list(C_W).index(phi)], width, f"V, {phi}, {law}", **style)
+                    style["note"] = f"V, {phi}, {law}"
+                    dotted(panel, *compared, COLOURS[list(C_W).index(phi)], width, **style)
             panel.set(xlabel=r"$\ell$", title=f"{laws[0]}, {laws[1].replace('gaussian', 'Gaussian')} (hollow)")
             panel.legend(loc="upper left" if panel is left else "center right")
         left.set_ylabel(r"$\tilde V$")
@@ -110,13 +129,13 @@ def correlators(width: int, networks: int, layers: int) -> Figure:
     with files.require().rc_context(files.LOOK):
         figure, panels = new(2, wide=3.6, high=3.6)
         for panel, law in zip(panels, ("gaussian", "orthogonal")):
-            found = measured("tanh", law, NAMES[1:], width, networks, layers)
-            found |= measured("tanh", law, ("V",), width, MANY, layers)
-            lines = theory("tanh", law, NAMES, layers, 1.0, width)
+            compared = at_two_widths("tanh", law, NAMES[1:], width, networks, layers)
+            compared |= at_two_widths("tanh", law, ("V",), width, MANY, layers)
             for i, name in enumerate(NAMES):
                 style = {"label": rf"$\tilde {name}$"} | ({"mfc": "white"} if i >= len(COLOURS) else {})
-                dotted(panel, found[name], lines[name], COLOURS[i % len(COLOURS)], width, f"{name}, {law}", **style)
-            low, high = (end(end(lines[name]) for name in NAMES) for end in (min, max))
+                style["note"] = f"{name}, {law}"
+                dotted(panel, *compared[name], COLOURS[i % len(COLOURS)], width, **style)
+            low, high = (end(end(compared[name][0]) for name in NAMES) for end in (min, max))
             room = 0.1 * (high - low)
             panel.set(xlabel=r"$\ell$", title=f"{law.capitalize()}, n = {width}", ylim=(low - room, high + 4 * room))
             panel.legend(ncols=4, loc="upper left")
@@ -129,11 +148,10 @@ def figure_14(width: int = 50, networks: int = 500, layers: int = 11) -> Figure:
     with files.require().rc_context(files.LOOK):
         figure, (panel,) = new(1, wide=4.2)
         for size in (width, 784):
-            found = measured("tanh", "orthogonal", names, width, networks, layers, size)
-            lines = theory("tanh", "orthogonal", names, layers, size / width, width)
+            compared = at_two_widths("tanh", "orthogonal", names, width, networks, layers, size)
             for name, colour in zip(names, COLOURS):
                 style = {"mfc": "white"} if size != width else {"label": rf"$\tilde {name}$"}
-                dotted(panel, found[name], lines[name], colour, width, f"{name}, N_0 = {size}", **style)
+                dotted(panel, *compared[name], colour, width, note=f"{name}, N_0 = {size}", **style)
         panel.set(xlabel=r"$\ell$")
         panel.legend()
         return figure

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Equation, Formula, Verdict, network
+from derivations.claims import Verdict, network
+from derivations.comparisons import Equation, Formula
 from derivations.orthogonal_weights.kinds import PerNetwork, Says, of_law, power
 from derivations.placeholders import slope, square
 from meanfield.base.symbols import K, l, sigma_b, sigma_w, z

@@ -1,4 +1,4 @@
-"""Kinds of claims that this paper needs beside those of `derivations.claims`: prints that depend on φ, words and the
+"""Kinds of claims that this paper needs beside those of `derivations.comparisons`: prints that depend on φ, words and the
 integrals of a density."""
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Any
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Claim, Formula, Network, Verdict, network
+from derivations.claims import Claim, Network, Verdict, network
+from derivations.comparisons import Formula
 from meanfield.base.symbols import K, Z, z
 
 LINEAR = network("linear", weights="orthogonal")

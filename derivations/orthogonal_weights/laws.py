@@ -8,7 +8,8 @@ from functools import partial
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Formula, Verdict, network
+from derivations.claims import Verdict, network
+from derivations.comparisons import Formula
 from derivations.orthogonal_weights.kernels import TANH
 from derivations.orthogonal_weights.kinds import Says, of_law
 from meanfield.base.symbols import l

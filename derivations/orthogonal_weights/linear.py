@@ -8,7 +8,8 @@ from functools import partial
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Formula, network
+from derivations.claims import network
+from derivations.comparisons import Formula
 from derivations.orthogonal_weights.kinds import LINEAR, Says
 from derivations.orthogonal_weights.weights import rising
 from meanfield.base.symbols import n, sigma_w

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 import meanfield as mf
+from derivations.drawing import Points
 from derivations.orthogonal_weights import figures as single
 from meanfield.base import files
 
@@ -59,13 +61,36 @@ def scale(run, name: str, at: tuple[int, ...]) -> np.ndarray:
 
 def measured(phi: str, law: str, names: tuple[str, ...], width: int, networks: int, layers: int):
     """The estimates of finite networks at the same inputs."""
-    settings: dict = {"sampler": "lazy"} if names == ("V",) else {}
-    if not settings:
+    settings: dict = {"seed": single.SEED + width}
+    if names == ("V",):
+        settings["sampler"] = "lazy"
+    else:
         settings["rates"] = (single.RATES[0], [1 / l for l in range(1, layers + 1)])
     return mf.measure(
         mf.networks.mlp(phi, weights=law), sigma_w=single.C_W[phi] ** 0.5, sigma_b=0, quantities=names,
-        inputs=single.inputs(width, 4), networks=networks, width=width, depth=layers, seed=single.SEED, **settings,
+        inputs=single.inputs(width, 4), networks=networks, width=width, depth=layers, **settings,
     )  # fmt: skip
+
+
+def at_two_widths(
+    phi: str, law: str, names: tuple[str, ...], width: int, networks: int, layers: int
+) -> Callable[[str, tuple[int, ...]], tuple[np.ndarray, Points, Points]]:
+    """A function of a correlator's name and a tuple of inputs: the theory's line, networks of the width, networks of
+    half of it, normalized."""
+    runs = [
+        (theory(phi, law, names, layers, n), measured(phi, law, names, n, networks, layers))
+        for n in (width, width // 2)
+    ]
+
+    def at_inputs(name: str, inputs: tuple[int, ...]) -> tuple[np.ndarray, Points, Points]:
+        at, lines, found = (slice(None), *inputs), [], []
+        for exact, run in runs:
+            over, estimate = scale(exact, name, inputs), run.estimate(name)
+            lines.append(getattr(exact, name)[at] / over)
+            found.append(tuple(x[at] / over for x in (estimate.mean, estimate.standard_error)))
+        return lines[0], found[0], single.of_half(lines[0], found[1], lines[1])
+
+    return at_inputs
 
 
 def vertices(phi: str, width: int = 100, networks: int = 1000, layers: int = 11) -> Figure:
@@ -73,13 +98,10 @@ def vertices(phi: str, width: int = 100, networks: int = 1000, layers: int = 11)
     with files.require().rc_context(files.LOOK):
         figure, panels = single.new(3, wide=2.8)
         for panel, law in zip(panels, ("gaussian", "orthogonal", "mixed")):
-            exact = theory(phi, law, ("V",), layers, width)
-            estimate = measured(phi, law, ("V",), width, networks, layers).estimate("V")
+            compared = at_two_widths(phi, law, ("V",), width, networks, layers)
             for (label, at), colour in zip(PATTERNS.items(), single.COLOURS):
-                over = scale(exact, "V", at)
-                found = tuple(x[(slice(None), *at)] / over for x in (estimate.mean, estimate.standard_error))
-                line = exact.V[(slice(None), *at)] / over
-                single.dotted(panel, found, line, colour, width, f"V, {law}, inputs {label}", label=label)
+                style = {"label": label, "note": f"V, {law}, inputs {label}"}
+                single.dotted(panel, *compared("V", at), colour, width, **style)
             panel.set(xlabel=r"$\ell$", title=f"{phi}, {law.capitalize()}")
         panels[0].set_ylabel(r"$\tilde V$")
         panels[0].legend(title="inputs")
@@ -92,14 +114,10 @@ def figure_13(width: int = 50, networks: int = 500, layers: int = 11) -> Figure:
     with files.require().rc_context(files.LOOK):
         figure, panels = single.new(2)
         for panel, law in zip(panels, ("gaussian", "orthogonal")):
-            exact = theory("tanh", law, names, layers, width)
-            run = measured("tanh", law, names, width, networks, layers)
+            compared = at_two_widths("tanh", law, names, width, networks, layers)
             for name, colour in zip(names, single.COLOURS):
-                at = (slice(None), *PATTERNS["4"])
-                over, estimate = scale(exact, name, PATTERNS["4"]), run.estimate(name)
-                found = tuple(x[at] / over for x in (estimate.mean, estimate.standard_error))
-                line = getattr(exact, name)[at] / over
-                single.dotted(panel, found, line, colour, width, f"{name}, {law}", label=rf"$\tilde {name}$")
+                style = {"label": rf"$\tilde {name}$", "note": f"{name}, {law}"}
+                single.dotted(panel, *compared(name, PATTERNS["4"]), colour, width, **style)
             panel.set(xlabel=r"$\ell$", title=f"tanh, {law.capitalize()}")
         panels[0].legend()
         return figure

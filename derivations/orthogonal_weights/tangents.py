@@ -9,7 +9,7 @@ import numpy as np
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Floats, Formula
+from derivations.comparisons import Floats, Formula
 from derivations.orthogonal_weights import several_inputs
 from derivations.orthogonal_weights.kernels import TANH
 from derivations.orthogonal_weights.kinds import PerNetwork, Says, between, of_law

@@ -9,7 +9,7 @@ from itertools import product
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Formula
+from derivations.comparisons import Formula
 from derivations.orthogonal_weights.kernels import TANH, parallel, upto
 from derivations.orthogonal_weights.kinds import PerNetwork, between, of_law, power
 from meanfield.base.symbols import K, Z, l, sigma_b, sigma_w, z

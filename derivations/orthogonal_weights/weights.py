@@ -7,7 +7,7 @@ from functools import partial
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Formula
+from derivations.comparisons import Formula
 from derivations.orthogonal_weights.kinds import LINEAR, Says
 from meanfield.base.symbols import n
 

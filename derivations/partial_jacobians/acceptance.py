@@ -6,7 +6,7 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.checks import Check
-from derivations.claims import ball
+from derivations.comparisons import ball
 from derivations.partial_jacobians import numbers as n
 from derivations.quantities import LAMBDA, derived
 from meanfield.base.symbols import K

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sympy as sp
 
-from derivations.claims import Equation, Is, Rounds, each, network
+from derivations.claims import each, network
+from derivations.comparisons import Equation, Is, Rounds
 from derivations.placeholders import mu
 from derivations.quantities import LAMBDA
 from meanfield.base.symbols import K, l, sigma_b, sigma_w

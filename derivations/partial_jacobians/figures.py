@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 import sympy as sp
 
 import meanfield as mf
-from derivations.drawing import Drawn, beside, write_all
+from derivations.drawing import Drawn, Points, beside, write_all
 from derivations.partial_jacobians.mixer import figure_4
 from derivations.partial_jacobians.phase_diagrams import Measured, figure_2
 from derivations.partial_jacobians.sizes import Sizes
@@ -36,19 +37,20 @@ THEORY_ONLY = Sizes()
 
 @dataclass(frozen=True)
 class Curve:
-    """log J^{l0,l} of one network, the theory's and, where it was asked for, that of an ensemble, ± standard error."""
+    """log J^{l0,l} of one network, the theory's and, where it was asked for, those of ensembles of a width and of half
+    of it, ± standard errors."""
 
     label: str
     l: np.ndarray
     log_J: np.ndarray
-    measured: np.ndarray | None = None
-    error: np.ndarray | None = None
+    measured: Points | None = None
+    half: Points | None = None
     width: int = 1
 
     def slope(self, start: int, scale: Any = np.log) -> tuple[float, float | None]:
         """The least-squares slope of log J against scale(l) for l > start: theory, ensemble."""
         keep = self.l > start
-        fits = [v if v is None else v[keep] for v in (self.log_J, self.measured)]
+        fits = [self.log_J[keep], None if self.measured is None else self.measured[0][keep]]
         x = scale(self.l[keep])
         found = [None if v is None else float(np.polyfit(x, v, 1)[0]) for v in fits]
         return found[0] or 0.0, found[1]
@@ -66,18 +68,21 @@ def curve(
         return Curve(label, run.l, log_J)
     from meanfield.empirical import run_ensemble
 
-    found = run_ensemble(
-        theory.block,
-        sigma_w=sigma_w,
-        sigma_b=sigma_b,
-        width=sizes.width,
-        depth=depth,
-        networks=sizes.networks,
-        seed=sizes.seed,
-        input_dimension=INPUTS if l0 == 0 else None,
-        l0=l0,
-    ).estimate("J", log_scale=log_J)
-    return Curve(label, run.l, log_J, log_J + np.log(found.mean), found.standard_error / found.mean, sizes.width)
+    measured = []
+    for width in (sizes.width, sizes.width // 2):
+        found = run_ensemble(
+            theory.block,
+            sigma_w=sigma_w,
+            sigma_b=sigma_b,
+            width=width,
+            depth=depth,
+            networks=sizes.networks,
+            seed=sizes.seed + (width != sizes.width),
+            input_dimension=INPUTS if l0 == 0 else None,
+            l0=l0,
+        ).estimate("J", log_scale=log_J)
+        measured.append((log_J + np.log(found.mean), found.standard_error / found.mean))
+    return Curve(label, run.l, log_J, *measured, sizes.width)
 
 
 def figure_1(sizes: Sizes = THEORY_ONLY) -> Figure:
@@ -108,16 +113,19 @@ def _log_log(panel: Axes, curves: list[tuple[Curve, int, float]]) -> None:
         ours, theirs = c.slope(start)
         text = f"{c.label}: slope {_signed(ours)} ({_signed(limit)} for $\\ell \\to \\infty$)"
         panel.plot(c.l, np.exp(c.log_J), color=colour, label=text)
-        if c.measured is not None and c.error is not None:
-            label = f"networks: {_signed(theirs or 0.0)}"
-            every = np.unique(np.geomspace(1, len(c.l), 25).astype(int) - 1)
-            found = c.measured[every], c.error[every]
-            beside(
-                panel, c.l[every], c.log_J[every], found, colour, c.l[every] / c.width, size=1.0, of=np.exp,
-                label=label, note=f"log J, {c.label}",
-            )  # fmt: skip
+        every = np.unique(np.geomspace(1, len(c.l), 25).astype(int) - 1)
+        _networks(panel, c, every, c.l, colour, f"networks: {_signed(theirs or 0.0)}", of=np.exp)
     panel.set(xscale="log", yscale="log", xlabel=r"layer $\ell$")
     panel.legend(loc="lower left", bbox_to_anchor=(-0.1, 1.0))
+
+
+def _networks(panel: Axes, c: Curve, every: np.ndarray, x: np.ndarray, colour: str, label: str, **style: Any) -> None:
+    """Ensembles, if there are any, at some layers beside the curve of the theory, which is drawn already."""
+    if c.measured is None or c.half is None:
+        return
+    found, half = (tuple(v[every] for v in points) for points in (c.measured, c.half))
+    style |= {"size": 1.0, "label": label, "note": "log J, " + re.sub(r"[$\\]", "", c.label)}
+    beside(panel, x[every], c.log_J[every], found, half, c.l[every] / c.width, colour, **style)
 
 
 def _signed(value: float) -> str:
@@ -143,14 +151,8 @@ def figure_5(sizes: Sizes = THEORY_ONLY) -> Figure:
         shift = c.log_J[-1] - shape[-1]
         label = f"${rate:.4f}\\sqrt{{\\ell}} + {power:.4f}\\,\\log\\ell + C$"
         panel.plot(np.sqrt(c.l[keep]), (shape + shift)[keep], "--", color="black", lw=0.9, label=label)
-        if c.measured is not None and c.error is not None:
-            every = np.arange(4, len(c.l), 12)
-            label = f"networks: slope {_signed(measured or 0.0)}"
-            found = c.measured[every], c.error[every]
-            beside(
-                panel, np.sqrt(c.l[every]), c.log_J[every], found, COLOURS[1], c.l[every] / c.width, size=1.0,
-                label=label, note="log J",
-            )  # fmt: skip
+        label = f"networks: slope {_signed(measured or 0.0)}"
+        _networks(panel, c, np.arange(4, len(c.l), 12), np.sqrt(c.l), COLOURS[1], label)
         panel.set(xlabel=r"$\sqrt{\ell}$", ylabel=r"$\log\,J^{1,\ell}$")
         panel.legend()
         return figure

@@ -6,7 +6,8 @@ import numpy as np
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Equation, Floats, Is, each, network
+from derivations.claims import each, network
+from derivations.comparisons import Equation, Floats, Is
 from derivations.placeholders import (
     A,
     B,

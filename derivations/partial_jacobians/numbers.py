@@ -9,7 +9,8 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.checks import root
-from derivations.claims import ball, filled, network
+from derivations.claims import network
+from derivations.comparisons import ball, filled
 from derivations.partial_jacobians import statements
 from derivations.quantities import derived, prefactor
 from meanfield.base.symbols import D0, J0, K, l, parameter, sigma_b, sigma_w

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sympy as sp
 
-from derivations.claims import Equation, Is, Rounds, network
+from derivations.claims import network
+from derivations.comparisons import Equation, Is, Rounds
 from derivations.placeholders import mu
 from meanfield.base.symbols import K, parameter, sigma_b, sigma_w
 

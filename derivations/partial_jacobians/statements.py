@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sympy as sp
 
-from derivations.claims import Among, AtMost, Equation, each, network
+from derivations.claims import each, network
+from derivations.comparisons import Among, AtMost, Equation
 from derivations.placeholders import A, B, mu
 from meanfield.base.symbols import sigma_b, sigma_w
 

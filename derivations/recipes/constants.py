@@ -15,7 +15,8 @@ from typing import Any
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Claim, Network, Verdict, ball, network, rounds
+from derivations.claims import Claim, Network, Verdict, network
+from derivations.comparisons import ball, rounds
 
 HELD = 15  # digits that a double keeps
 DIGITS = 12  # of a softmax

@@ -10,7 +10,8 @@ import math
 from functools import cache
 
 import meanfield as mf
-from derivations.claims import Claim, Holds, network
+from derivations.claims import Claim, network
+from derivations.comparisons import Holds
 from derivations.recipes.questions import followed
 
 ANY = network("gelu")

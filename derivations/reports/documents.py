@@ -6,16 +6,13 @@ Formulas are broken by their estimated widths (`meanfield.base.tex`), so that no
 from __future__ import annotations
 
 import os
-import re
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from derivations.reports.content import Block, ClaimBlock, FigureBlock, Listed, Paragraph, Table, Text, content
 from derivations.reports.records import Records
 from derivations.reports.summaries import Report
-from derivations.reports.units import versions
-from meanfield.base.tex.prose import escape as escaped
-from meanfield.base.tex.prose import prose as sentence
+from meanfield.base.tex.prose import escape, prose
 
 _HEAD = r"""\documentclass[fleqn]{article}
 \usepackage[T1]{fontenc}
@@ -28,102 +25,63 @@ _HEAD = r"""\documentclass[fleqn]{article}
 \begin{document}\raggedright
 """
 
-_RAISED = str.maketrans("⁰¹⁴⁵⁶⁷⁸⁹⁻", "01456789-")
-_SIGNS = {"∇": r"\nabla", "∥": r"\parallel", "⊥": r"\perp", "Φ": r"\Phi", "↔": r"\leftrightarrow", "Ṽ": r"\tilde V"}
-
-
-def escape(text: str) -> str:
-    """Text with everything that T1 fonts lack in math mode."""
-    return _set(escaped(unicodedata.normalize("NFC", text)))
-
-
-def prose(text: str) -> str:
-    """The same, formulas in math mode."""
-    return _set(sentence(unicodedata.normalize("NFC", text)))
-
-
-def _set(tex: str) -> str:
-    tex = re.sub("[⁰¹⁴⁵⁶⁷⁸⁹⁻]+", lambda m: rf"\ensuremath{{{{}}^{{{m[0].translate(_RAISED)}}}}}", tex)
-    for sign, command in _SIGNS.items():
-        tex = tex.replace(sign, rf"\ensuremath{{{command}}}")
-    tex = re.sub(r"\$([^$]*)\$\u0303", r"$\\tilde{\1}$", tex)  # a letter that is in math mode already
-    return re.sub("(.)\u0303", r"\\ensuremath{\\tilde{\1}}", tex)
-
 
 def document(report: Report, records: Records) -> str:
     """The document of one paper; it includes the pictures in the folder of records."""
-    paper = report.paper
-    by = rf"\\[4pt]{{\normalsize {escape(paper.authors)}}}" if paper.authors else ""
-    parts = [
-        _HEAD, rf"{{\Large\bfseries {escape(paper.title)}{by}\par}}",
-        *_summary(report), r"\section*{What became of everything numbered}", _coverage(report), r"\section*{Claims}",
-        *(_claim(one) for one in report.claims),
-    ]  # fmt: skip
-    if report.numbers:
-        parts += [r"\section*{Numbers}", _numbers(report.numbers)]
-    if report.figures:
-        parts.append(r"\section*{Figures}")
-    for unit, one in report.figures:
-        path = os.path.relpath(records.picture(unit, ".pdf"), records.folder).replace(os.sep, "/")
-        parts.append(_figure(unit.name, one, path))
-    if report.left_out:
-        words = "These take more than ten seconds each and were left out of this quick report."
-        parts += [r"\section*{Left out}", words]
-        parts += [rf"{escape(unit.called)}\par" for unit in report.left_out]
-    used = ", ".join(f"{name} {version}" for name, version in versions().items())
-    seeds = f"Seeds of networks in figures: {escape(paper.seeds)}."
-    parts += [rf"\bigskip\footnotesize Computed with {escape(used)}. {seeds}", f"% {report.seconds:.0f} s of CPU"]
+    whole = content(report)
+    by = rf"\\[4pt]{{\normalsize {escape(whole.by)}}}" if whole.by else ""
+    parts = [_HEAD, rf"{{\Large\bfseries {escape(whole.title)}{by}\par}}"]
+    for section in whole.sections:
+        parts.append(rf"\section*{{{escape(section.title)}}}")
+        parts += (_block(block, records) for block in section.blocks)
+    parts += [rf"\bigskip\footnotesize {escape(' '.join(whole.notes))}", f"% {whole.seconds:.0f} s of CPU"]
     return "\n\n".join(parts) + "\n\\end{document}\n"
 
 
-def _summary(report: Report) -> list[str]:
-    verdicts = ", ".join(f"{n} {verdict}" for verdict, n in report.verdicts.items())
-    parts = [
-        rf"\section*{{Summary}} {len(report.claims)} claims: {verdicts}.",
-        f"Misprints, where the print is refuted and what is right holds: {report.misprints}.",
-    ]
-    if report.passed:
-        return [*parts, "Every verdict, number and figure is as expected."]
-    return [*parts, r"\textbf{Not as expected:}", *(rf"{escape(text)}\par" for text in report.complaints)]
+def _block(block: Block, records: Records) -> str:
+    match block:
+        case Paragraph():
+            words = "".join(map(_text, block.parts))
+            return rf"\textbf{{{words}}}" if block.tone == "bad" else words
+        case Listed():
+            return "\n\n".join(rf"{_text(row)}\par" for row in block.rows)
+        case Table():
+            return _table(block)
+        case ClaimBlock():
+            return "\n\n".join(_claim(block)) + "\n\\medskip"
+    return _figure(block, records)
 
 
-def _long(columns: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = " & ".join(header)
-    body = "\n".join(" & ".join(row) + r" \\" for row in rows)
+def _text(one: Text) -> str:
+    if one.kind == "formula":
+        written = f"${one.words}$"
+    elif one.kind == "sentence":
+        written = prose(one.words)
+    else:
+        written = one.words if one.kind == "tex" else escape(one.words)
+    return rf"\textbf{{{written}}}" if one.tone == "bad" else written
+
+
+def _table(one: Table) -> str:
+    columns = "".join("r" if width is None else f"P{{{width:g}pt}}" for width in one.columns)
+    body = "\n".join(" & ".join(map(_text, row)) + r" \\" for row in one.rows)
     return (
         rf"{{\footnotesize\begin{{longtable}}{{@{{}}{columns}@{{}}}}" + "\n"
-        rf"\toprule {head} \\ \midrule \endhead" + "\n" + body + "\n" + r"\bottomrule\end{longtable}}"
+        rf"\toprule {' & '.join(one.header)} \\ \midrule \endhead" + "\n" + body + "\n" + r"\bottomrule\end{longtable}}"
     )
 
 
-def _coverage(report: Report) -> str:
-    rows = [
-        [escape(f"{item.kind} {item.name}"), prose(item.about), state, prose(item.reason)]
-        for item, state in report.coverage
-    ]
-    columns = r"P{70pt}P{95pt}P{45pt}P{95pt}"
-    return _long(columns, ["Item", "What it is", "State", "Reason"], rows)
+def _claim(one: ClaimBlock) -> Iterator[str]:
+    yield (
+        rf"\pagebreak[1]\textbf{{{escape(one.source)}}} \emph{{{one.badge}}}\\*" + "\n"
+        rf"{''.join(map(_text, one.of.parts))}\nopagebreak"
+    )
+    for side in one.sides:
+        yield from _side(escape(side.name[0].upper() + side.name[1:]), side.value)
+    yield "".join(map(_text, one.how.parts))
 
 
-def _claim(one: dict[str, Any]) -> str:
-    verdict = "not as expected" if one["complaint"] is not None else "misprint" if one["misprint"] else one["verdict"]
-    where = ", ".join(f"${tex}$" for tex in one["where"])
-    of = f"{one['quantity']} of " if one["quantity"] else ""
-    lines = [
-        rf"\pagebreak[1]\textbf{{{escape(one['source'])}}} \emph{{{verdict}}}\\*"
-        f"\n{of}{escape(one['networks'])}{', where ' + where if where else ''}\\nopagebreak",
-        *_side("Printed", one["printed"]),
-    ]
-    if one["derived"] is not None:
-        lines += _side(f"Derived, {escape(one['shown_for'])}" if one["shown_for"] else "Derived", one["derived"])
-    elif one["misprint"]:
-        lines += _side("Right", one["contrast"])
-    if one["complaint"] is not None:
-        lines.append(escape(one["complaint"]))
-    return "\n\n".join(lines) + "\n\\medskip"
-
-
-def _side(name: str, side: dict[str, Any]) -> list[str]:
+def _side(name: str, side: Mapping[str, Any]) -> list[str]:
     if "tex" in side:
         return [f"{name}:\n\\[ {side['tex']} \\]"]
     if "text" in side:
@@ -137,28 +95,10 @@ def _side(name: str, side: dict[str, Any]) -> list[str]:
     return rows + [f"and {side['more']} more"] * bool(side["more"])
 
 
-def _numbers(numbers: Sequence[dict[str, Any]]) -> str:
-    rows = []
-    for one in numbers:
-        values = [", ".join(f"{v:.8g}" for v in one[side]) for side in ("expected", "found")]
-        off = f"{one['off']:.2g}" if one["agrees"] else rf"\textbf{{{one['off']:.2g}}}"
-        planted = f"{one['planted']:.2g}" if one["tells"] else rf"\textbf{{{one['planted']:.2g}}}"
-        rows.append([prose(f"{one['line']} {one['name']}"), *values, off, planted])
-    columns = r"P{95pt}P{68pt}P{68pt}rr"
-    return _long(columns, ["Number", "Expected", "Derived", "Off by", "Planted"], rows)
-
-
-def _figure(name: str, one: dict[str, Any], path: str) -> str:
-    parts = [
+def _figure(one: FigureBlock, records: Records) -> str:
+    path = os.path.relpath(records.picture(one.unit, ".pdf"), records.folder).replace(os.sep, "/")
+    return "\n\n".join([
         rf"\includegraphics[width=\textwidth,height=.6\textheight,keepaspectratio]{{{path}}}",
-        rf"\textbf{{{name}}} {prose(one['about'])}",
-    ]
-    rows = []
-    for row in one["beside"]:
-        off = f"{row['off']:.2g}" if row["agrees"] else rf"\textbf{{{row['off']:.2g}}}"
-        shows = "none" if row["shows"] is None else rf"{100 * row['shows']:.2g}\,\%"
-        rows.append([escape(row["label"]), str(row["points"]), off, shows])
-    if rows:
-        header = ["Line beside networks", "Points", "Standard errors off", "A wrong line that would show"]
-        parts.append(_long(r"P{110pt}rrP{90pt}", header, rows))
-    return "\n\n".join(parts)
+        rf"\textbf{{{one.unit.name}}} {prose(one.about)}",
+        _block(one.compared, records),
+    ])  # fmt: skip

@@ -129,6 +129,8 @@ def _is_ours(module: str | None) -> bool:
     top = (module or "builtins").partition(".")[0]
     if top in sys.stdlib_module_names or top == ENGINE:
         return False
+    if top == __name__.partition(".")[0]:  # wherever it is installed
+        return True
     path = getattr(sys.modules.get(module or ""), "__file__", None) or ""
     return "site-packages" not in path and "dist-packages" not in path
 

@@ -51,15 +51,16 @@ class Paper:
 PAPERS = (
     Paper(
         "partial_jacobians", "Critical Initialization of Wide and Deep Neural Networks through Partial Jacobians",
-        "D. Doshi, T. He, A. Gromov",
+        "D. Doshi, T. He, A. Gromov", "0, 1 (half the width)",
     ),
     Paper(
         "autoinit", "AutoInit: Automatic Initialization via Jacobian Tuning", "T. He, D. Doshi, A. Gromov",
-        "width + batch (figure 2), 5 (figure 3), 0",
+        "width + batch (figure 2), 5 + width (figure 3)",
     ),
     Paper(
         "variance_variation",
         "Deep Mean Field Theory: Layerwise Variance and Width Variation as Methods to Control Gradient Explosion", "",
+        "0, 1 (half the width)",
     ),
     Paper(
         "bias_and_trainability",
@@ -69,7 +70,7 @@ PAPERS = (
     Paper(
         "orthogonal_weights",
         "Feature Learning and Generalization in Deep Networks with Orthogonal Weights",
-        "H. Day, Y. Kahn, D. Roberts", "5", "drawing",
+        "H. Day, Y. Kahn, D. Roberts", "5 + width", "drawing",
     ),
 )  # fmt: skip
 

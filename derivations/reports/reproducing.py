@@ -117,7 +117,7 @@ def _written(
             write_whole(records.folder / f"{paper.name}.html", page(report, records).encode()),
             write_whole(records.folder / f"{paper.name}.tex", document(report, records).encode()),
         ]
-    written.append(write_whole(records.folder / "index.html", index(reports).encode()))
+    written.append(write_whole(records.folder / "index.html", index(reports, records).encode()))
     return Reproduction(
         records.folder, tuple(reports), tuple(written), computed, recalled, tuple(dict.fromkeys(records.remarks))
     )

@@ -11,7 +11,8 @@ from typing import Any
 
 import sympy as sp
 
-from derivations.claims import Among, Network, Verdict
+from derivations.claims import Network, Verdict
+from derivations.comparisons import Among
 from derivations.judging import Judgement
 from derivations.reports.names import named
 from meanfield.base.latex import aligned, tex
@@ -31,8 +32,8 @@ Shown = dict[str, Any]  # {"tex": …}, {"text": …} or {"rows": [[place, value
 def statement(judgement: Judgement) -> dict[str, Any]:
     """A judged claim as data for pages and documents."""
     claim = judgement.claim
-    case = claim.telling
-    printed, ours = claim.sides(case) if judgement.error is None else (claim.printed, None)
+    case = judgement.case
+    printed, ours = (claim.printed, None) if case is None else claim.sides(case)
     held = judgement.contrast if claim.misprint else judgement.verdict
     return {
         "source": claim.source,

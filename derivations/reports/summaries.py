@@ -47,9 +47,14 @@ class Report:
                 said.append(f"{one['name']}: a planted error of one per cent is not seen")
         for unit, figure in self.figures:
             said += [
-                f"{unit.name}, {row['label']}: a network is {row['off']:.1f} standard errors off the line"
+                f"{unit.name}, {row['label']}: a point is {row['off']:.1f} standard errors off the line"
                 for row in figure["beside"]
                 if not row["agrees"]
+            ]
+            said += [
+                f"{unit.name}, {row['label']}: a line that is wrong by its own size would not be seen"
+                for row in figure["beside"]
+                if not row["tells"]
             ]
         return tuple(said)
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 import meanfield as mf
-from derivations.claims import Claim, Holds, network
+from derivations.claims import Claim, network
+from derivations.comparisons import Holds
 from derivations.training.experiments import (
     EDGE,
     LAWS,

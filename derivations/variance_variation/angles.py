@@ -13,7 +13,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 import meanfield as mf
-from derivations.claims import Claim, Floats, Holds, network
+from derivations.claims import Claim, network
+from derivations.comparisons import Floats, Holds
 from derivations.variance_variation.kernels import far
 
 RELU, TANH = network("relu"), network("tanh")

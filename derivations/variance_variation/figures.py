@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import meanfield as mf
-from derivations.drawing import Drawn, note_beside, write_all
+from derivations.drawing import Drawn, Points, note_beside, note_law, write_all
 from derivations.variance_variation import contour_figures
 from derivations.variance_variation.acceptance import theory
 from derivations.variance_variation.regions import full
@@ -63,7 +63,7 @@ def figure_1(width: int = 2048, networks: int = 60) -> Figure:
             (np.full(LAYERS + 1, width), COLOURS[0], "one width"),
             (halved(width), COLOURS[1], "halved"),
         ):
-            found = measured(widths, networks)
+            found, half = measured(widths, networks), measured(widths // 2, networks, seed=1)
             for panel, name, known in zip(
                 panels,
                 ("p", "e", "chi"),
@@ -75,21 +75,24 @@ def figure_1(width: int = 2048, networks: int = 60) -> Figure:
                 panel.plot(l, mean, color=colour, label=label)
                 panel.plot(l, known, "--", color="black", lw=0.8)
                 some = slice(5, None, 10)
-                error = spread[some] / networks**0.5
-                note_beside(
-                    figure, f"{name}, {label}", l[some], known[some], (mean[some], error), l[some] / widths[some]
-                )
+                compared = (_points(one[name][:, some]) for one in (found, half))
+                ratio = np.cumsum(1 / widths)[some]
+                note_beside(figure, f"{name}, {label}", l[some], known[some], *compared, ratio)
                 panel.set(xlabel="$l$", title={"p": "$p$", "e": "$e$", "chi": r"$\chi^{(l)}/\chi^{(L)}$"}[name])
         panels[2].set_yscale("log")
         panels[0].legend()
         return figure
 
 
-def measured(widths: np.ndarray, networks: int) -> dict[str, np.ndarray]:
+def _points(samples: np.ndarray) -> Points:
+    return samples.mean(axis=0), samples.std(axis=0, ddof=1) / len(samples) ** 0.5
+
+
+def measured(widths: np.ndarray, networks: int, seed: int = 0) -> dict[str, np.ndarray]:
     """p, e, chi of every network, layer by layer."""
     network = full_residual("tanh", sigma_v=1, sigma_a=1)
     place = {"sigma_w": 1, "sigma_b": 1, "width": widths.tolist(), "depth": LAYERS + 1, "networks": networks}
-    place["sampler"] = "lazy"  # the same law as explicit matrices, and quick at the paper's width
+    place |= {"sampler": "lazy", "seed": seed}  # the same law as explicit matrices, and quick at the paper's width
     one = mf.measure(network, **place, quantities=("K", "G_z")).samples
     two = mf.measure(network, **place, correlation=0.5, quantities=("K_aa", "K_bb", "K_ab")).samples
     e = two["K_ab"] / np.sqrt(two["K_aa"] * two["K_bb"])
@@ -131,7 +134,7 @@ def figure_b3() -> Figure:
                 panel.plot(l, 0.5 * l**0.8 / 0.8, "--", color=BLUE)
             else:
                 panel.plot(l, np.exp(found), color=GREEN)
-                _dashed(panel, l, found, law(betas, "J", l), GREEN)
+                _dashed(panel, l, found, law(betas, "J", l), GREEN, f"log chi^(0)/chi^(l), {title[:3]}")
             panel.set(title=title, xlabel="$l$", xscale="log")
             panel.set_yscale("log" if panel is not panels[2] else "linear")
         panels[2].set_ylim(1, None)
@@ -154,10 +157,11 @@ def figure_b4() -> Figure:
                 panel.plot(l, 0.5 * l**0.8 / 0.8, "--", color=RED)
             else:
                 panel.plot(l, np.exp(found), color=BLUE)
-                _dashed(panel, l, found, law(betas, "K", l), BLUE)
+                _dashed(panel, l, found, law(betas, "K", l), BLUE, f"log p, {title[:3]}")
                 change = _change(betas, l)
                 panel.plot(l, change, color=GREEN)
-                _dashed(panel, l, np.log(change), change_law(betas) * np.log(l), GREEN)
+                known = change_law(betas) * np.log(l)
+                _dashed(panel, l, np.log(change), known, GREEN, f"log of the change of p, {title[:3]}")
             if betas is B4[-1]:
                 panel.plot(l, change[-1] * (l / l[-1]) ** -2.0, ":", color="0.5")
                 panel.set_ylim(change[-1] / 3, None)
@@ -181,8 +185,9 @@ def change_law(betas: Sequence) -> float:
     return max(float(square.exponent) - float(Fraction(betas[0])), -float(Fraction(betas[2])))
 
 
-def _dashed(panel: Axes, l: np.ndarray, found: np.ndarray, known: np.ndarray, colour: str) -> None:
+def _dashed(panel: Axes, l: np.ndarray, found: np.ndarray, known: np.ndarray, colour: str, note: str) -> None:
     """exp(known), moved to end where found ends."""
+    note_law(panel, note, l, known, found)
     panel.plot(l, np.exp(known + found[-1] - known[-1]), "--", color=colour)
 
 

@@ -12,7 +12,8 @@ import mpmath
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Equation, Floats, Formula, Holds, network
+from derivations.claims import network
+from derivations.comparisons import Equation, Floats, Formula, Holds
 from derivations.placeholders import c
 from meanfield.base.symbols import K, Z, z
 

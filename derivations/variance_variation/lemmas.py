@@ -17,7 +17,8 @@ import numpy as np
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Claim, Floats, network
+from derivations.claims import Claim, network
+from derivations.comparisons import Floats
 from derivations.variance_variation.regions import (
     E,
     LogOrder,

@@ -10,7 +10,8 @@ from collections.abc import Callable
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Floats, Formula, network
+from derivations.claims import network
+from derivations.comparisons import Floats, Formula
 from derivations.placeholders import c as cosine
 from derivations.placeholders import pair, slope, square
 from derivations.variance_variation.regions import full

@@ -11,7 +11,8 @@ import math
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Claim, Floats
+from derivations.claims import Claim
+from derivations.comparisons import Floats
 from derivations.variance_variation.regions import (
     Kind,
     LogOrder,

@@ -13,7 +13,8 @@ import numpy as np
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Claim, Floats, Formula, Holds, network
+from derivations.claims import Claim, network
+from derivations.comparisons import Floats, Formula, Holds
 from derivations.placeholders import slope, square
 from derivations.variance_variation.recursions import NETWORKS, a, p, step, sv, sw, v
 from meanfield.base.symbols import l, parameter

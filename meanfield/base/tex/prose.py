@@ -3,6 +3,7 @@ r"""Sentences that hold formulas in plain characters (chi_J, K^(-1/2), σ_b² �
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
 from meanfield.base.tex.lines import lines
@@ -12,7 +13,7 @@ from meanfield.base.tex.width import SIZES, column, measure, text_width, width
 _COLSEP = 6.0  # points: half the space between two columns of a tabular
 _PLAIN_LETTERS = {
     "σ": "sigma", "χ": "chi", "μ": "mu", "φ": "phi", "ξ": "xi", "ζ": "zeta", "δ": "delta", "Θ": "Theta", "Γ": "Gamma",
-    "Δ": "Delta", "π": "pi", "α": "alpha", "β": "beta", "ℓ": "l", "′": "'", "″": "''", "²": "^2", "³": "^3", "∞": "oo",
+    "Δ": "Delta", "π": "pi", "α": "alpha", "β": "beta", "ℓ": "l", "′": "'", "″": "''", "∞": "oo", "Φ": "Phi",
     "→": "->", "≤": "<=", "≥": ">=", "−": "-", "γ": "gamma", "λ": "lambda", "η": "eta", "ε": "epsilon", "κ": "kappa",
     "τ": "tau", "ρ": "rho", "ω": "omega", "θ": "theta", "ψ": "psi", "ν": "nu",
 }  # fmt: skip
@@ -30,14 +31,18 @@ _GREEK = frozenset(
 _FUNCTIONS = frozenset(
     ["log", "exp", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "max", "min"]
 )
-_ALONE = frozenset(["K", "J", "l", "z", "K*", "K'", "mu", "Theta", "phi", "phi'", "oo", "xi", "zeta", "pi"])
+_ALONE = frozenset(["K", "J", "l", "z", "K*", "K'", "phi'", "oo"])
 _SIGNS = frozenset(["=", "+", "-", "<", ">", "<=", ">=", "~", "->"])
-_WORD = r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*"
+_TILDE = "\u0303"  # stands behind its letter
+_WORD = rf"[A-Za-z][A-Za-z0-9]*{_TILDE}?(?:_[A-Za-z0-9]+)*"
+_RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+(?:/[⁰¹²³⁴⁵⁶⁷⁸⁹]+)?")
+_LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _SUBSCRIPTED = re.compile(r"(sigma_[wb]|chi_(J|K|Delta|c)|zeta_K|K_(aa|bb|ab)|c_n|d_1|m_n|xi_[Kc])$")
 _ESCAPES = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"$\sim$", "^": r"\^{}", "*": r"$\ast$"}
 _ESCAPES |= {c: rf"\{c}" for c in "_%&#$"} | {c: f"${c}$" for c in "<>|"} | {"–": "--", "—": "---", "…": r"\dots{}"}
 _ESCAPES |= {"⟨": r"$\langle$", "⟩": r"$\rangle$", "∂": r"$\partial$", "√": r"$\surd$", "·": r"$\cdot$", "±": r"$\pm$"}
 _ESCAPES |= {"Σ": r"$\Sigma$", "≠": r"$\neq$", "‖": r"$\|$", "∫": r"$\int$", "½": r"$\frac12$", "¼": r"$\frac14$"}
+_ESCAPES |= {"∇": r"$\nabla$", "∥": r"$\parallel$", "⊥": r"$\perp$", "↔": r"$\leftrightarrow$"}
 
 
 def prose(text: str) -> str:
@@ -46,6 +51,7 @@ def prose(text: str) -> str:
     >>> print(prose("chi_J - 1 falls as K^(-1/2), and σ_b² ≤ 0 is_not (mu = 1)"))
     $\chi_J - 1$ falls as $K^{-1/2}$, and $\sigma_b^2 \le 0$ is\_not ($\mu = 1$)
     """
+    text = _RAISED.sub(lambda m: "^" + (_lowered(m) if len(m[0]) == 1 else f"({_lowered(m)})"), _accented(text))
     for c, name in (_PLAIN_LETTERS | {"⟨": "<", "⟩": ">_{}"}).items():
         text = text.replace(c, name)
     out: list[str] = []
@@ -88,7 +94,27 @@ def prose(text: str) -> str:
 def escape(text: str) -> str:
     """Text with LaTeX's special characters escaped, and with the letters and signs that LaTeX's text lacks in math."""
     letters = {c: f"${formula(name)}$" for c, name in _PLAIN_LETTERS.items()}
-    return "".join(_ESCAPES.get(c) or letters.get(c) or c for c in text).replace("$$", "")
+    out = ""
+    for c in re.findall(rf"{_RAISED.pattern}|.{_TILDE}?", _accented(text), re.DOTALL):
+        if c[-1] == _TILDE:
+            out += f"${formula(_PLAIN_LETTERS.get(c[0], c[0]) + _TILDE)}$"
+        elif power := _RAISED.fullmatch(c):
+            out += f"${{}}^{{{_lowered(power)}}}$"
+        else:
+            out += _ESCAPES.get(c) or letters.get(c) or c
+    return out.replace("$$", "")
+
+
+def _lowered(power: re.Match) -> str:
+    return power[0].translate(_LOWERED)
+
+
+def _accented(text: str) -> str:
+    """Text in composed characters, but for letters with a tilde that are symbols: those stand before their tilde."""
+    text = unicodedata.normalize("NFC", text)
+    apart = {c: unicodedata.normalize("NFD", c) for c in set(text)}
+    alone = r"(?<![^\W\d_])[^\W\d_](?![^\W\d_])"
+    return re.sub(alone, lambda m: apart[m[0]] if apart[m[0]][1:] == _TILDE else m[0], text)
 
 
 def wrapped(text: str, limit: float, size: str = "normalsize") -> list[str]:
@@ -137,17 +163,19 @@ def _punctuated(word: str) -> tuple[str, str, str]:
 
 def _mathematical(core: str) -> bool:
     """Whether a word is (a piece of) a formula."""
-    if core in _SIGNS or core in _ALONE or re.fullmatch(r"-?\d+(\.\d+)?e[-+]?\d+", core):
+    if core in _SIGNS or core in _ALONE or core in _GREEK or re.fullmatch(r"-?\d+(\.\d+)?e[-+]?\d+", core):
         return True
-    if _SUBSCRIPTED.match(core):
+    if _SUBSCRIPTED.match(core) or (_TILDE in core and _known(core)):
         return True
     bare = re.sub(r"\b" + _WORD + r"(?=\()", "1", core)  # functions
     words = re.findall(_WORD, bare)
-    readable = all(_known(w) for w in words) and not re.search(r"[^\w\s()*/^+\-=<>~',.{}]", core)
+    readable = all(_known(w) for w in words) and not re.search(r"[^\w\s()*/^+\-=<>~',.{}" + _TILDE + "]", core)
     return readable and bool(re.search(r"[*^=<>~+]|\w/[A-Za-z(]|\w-\w*\(|sqrt\(", core)) and core.strip("*<>+~.") != ""
 
 
 def _known(word: str) -> bool:
+    if _TILDE in word:  # only a symbol has one
+        return True
     return len(word) == 1 or word in _GREEK or word in _NAMES or word in _FUNCTIONS or bool(_SUBSCRIPTED.match(word))
 
 
@@ -175,12 +203,16 @@ def formula(text: str) -> str:
         if word in _NAMES:
             return _NAMES[word]
         head, *tail = word.split("_")
-        if head in _GREEK or head in _FUNCTIONS:
+        tilde, head = _TILDE in head, head.removesuffix(_TILDE)
+        if tilde and head in _NAMES:
+            head = _NAMES[head]
+        elif head in _GREEK or head in _FUNCTIONS:
             head = rf"\{head}"
         elif len(head) > 1 and rest == "(":
             return rf"\operatorname{{{word.replace('_', '')}}}"
         elif len(head) > 1:
             head = rf"\mathrm{{{head}}}"
+        head = rf"\tilde{{{head}}}" if tilde else head
         below = [_NAMES.get(t, rf"\{t}" if t in _GREEK else t) for t in tail]
         return head + "".join("_" + (t if len(t) == 1 else f"{{{t}}}") for t in below)
 
