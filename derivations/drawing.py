@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Points = tuple[np.ndarray, np.ndarray]  # means, standard errors
 Drawn = Mapping[str, Callable[[], "Figure"]]  # the figures of a paper by name
 ERRORS = 4.5  # standard errors that a point may be off, besides the allowance: of some hundred points none is
+EXACT = 1e-9  # of a line's size: errors below are those of rounding
 SHIFTS = np.geomspace(1e-3, 1e2, 51)
 _NOTED: WeakKeyDictionary[Any, list[Beside]] = WeakKeyDictionary()
 
@@ -45,10 +46,11 @@ class Beside:
 
     def errors_off(self, planted: float = 0.0) -> float:
         """How many standard errors the farthest point lies beyond the allowance; planted: what is added to the line,
-        in units of its size."""
-        gap = np.abs(self.means - self.line - planted * self.size) - self.allowance
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return float(np.max(np.where(gap > 0, gap / self.errors, 0.0), initial=0.0))
+        in units of its size, but for points that are the same in all networks."""
+        rounding = EXACT * self.size
+        shift = np.where(self.errors > rounding, planted * self.size, 0.0)
+        gap = np.abs(self.means - self.line - shift) - self.allowance
+        return float(np.max(np.maximum(gap, 0.0) / np.maximum(self.errors, rounding), initial=0.0))
 
     @property
     def agrees(self) -> bool:
@@ -81,8 +83,8 @@ def beside(
     note_beside(panel, style.pop("note", label), x, line, found, half, ratio, size)
     means, errors = (np.ravel(np.asarray(v, dtype=float)) for v in found)
     low, y, high = (v if of is None else of(v) for v in (means - 2 * errors, means, means + 2 * errors))
-    style = {"fmt": "o", "ms": 2.5, "lw": 0.8, "label": label} | style
-    panel.errorbar(x, y, [y - low, high - y], color=colour, **style)
+    dots: dict[str, Any] = {"fmt": "o", "ms": 2.5, "lw": 0.8, "label": label} | style
+    panel.errorbar(x, y, [y - low, high - y], color=colour, **dots)
 
 
 def note_beside(

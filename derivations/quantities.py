@@ -82,7 +82,7 @@ def _of_law(theory: mf.Theory, quantity: str, field: str) -> Any:
 
 def _law_step(theory: mf.Theory) -> sp.Expr:
     """J^{l+1}/J^l by the exact law, as a function of K^l: it must be χ_J."""
-    law = theory.depth_law("J").exact
+    law = getattr(theory.depth_law("J"), "exact", None)
     assert law is not None, "J has no exact law here"
     step = mf.symbolic.closed(theory.one_input["K"]) - K
     ratio = sp.gammasimp(law.subs(l, l + 1) / law)
@@ -117,7 +117,7 @@ def _is_power(theory: mf.Theory) -> bool:
 
 def _on_line(theory: mf.Theory, line_of: mf.Theory) -> sp.Expr:
     """The power of l in J on the critical line of `line_of`, at σ_w = 1; None where J is exponential."""
-    bias = mf.symbolic.closed(line_of.critical_line().sigma_b).subs(sigma_w, 1)
+    bias = mf.symbolic.closed(_of_line(line_of.critical_line(), "sigma_b")).subs(sigma_w, 1)
     law = theory.depth_law("J", sigma_w=1, sigma_b=bias)
     return sp.simplify(law.exponent) if law.rate == 0 else sp.oo
 
@@ -177,7 +177,7 @@ NAMED: dict[str, Callable[[mf.Theory], Any]] = {
     "<phi>_s": lambda t: _at_normal(t, "phi"),
     "<phi^2>_s": lambda t: _at_normal(t, "phi^2"),
     "<phi'^2>_s": lambda t: _at_normal(t, "phi'^2"),
-    "K on the line": lambda t: mf.symbolic.closed(t.one_input["K"]).subs(sigma_w, t.critical_line().sigma_w),
+    "K on the line": lambda t: mf.symbolic.closed(t.one_input["K"]).subs(sigma_w, _of_line(t.critical_line(), "sigma_w")),
     "K at the point": _series_at_point,
     "chi_J* at sigma_b = 0": lambda t: mf.symbolic.closed(_one_input(t, "chi_J*")).subs(sigma_b, 0),
     "chi_J - 1 at large l": _decay_of_chi,

@@ -27,7 +27,7 @@ NAMES = ("V", "A", "B", "D", "F", "P", "Q", "R", "S", "T", "U")
 RATES = (1.0, "1/l")  # (5.17)
 MANY = 1000  # networks for V, which is noisy and cheap
 #: width, networks, layers of figures 2 and 3, small, and as in the paper
-SIZES = {"2": ((24, 60, 9), (50, 100, 11)), "3": ((12, 60, 18), (20, 100, 31))}
+SIZES = {"2": ((24, 100, 9), (50, 100, 11)), "3": ((12, 300, 18), (20, 100, 31))}
 
 
 def inputs(size: int, count: int = 1) -> np.ndarray:
@@ -68,6 +68,12 @@ def measured(
     return found
 
 
+def largest(phi: str, layers: int, width: int) -> float:
+    """The largest normalized V of Gaussian weights: that of other laws may be 0."""
+    return float(np.max(np.abs(theory(phi, "gaussian", ("V",), layers, 1.0, width)["V"])))
+
+
+@lru_cache(maxsize=16)
 def at_two_widths(
     phi: str, law: str, names: tuple[str, ...], width: int, networks: int, layers: int, input_dimension: int = 0
 ) -> dict[str, tuple[np.ndarray, Points, Points]]:
@@ -116,7 +122,7 @@ def figure_1(width: int = 100, networks: int = 1000, layers: int = 11) -> Figure
                 for law in laws:
                     compared = at_two_widths(phi, law, ("V",), width, networks, layers)["V"]
                     style = {"mfc": "white"} if law != "orthogonal" else {"label": phi}
-                    style["note"] = f"V, {phi}, {law}"
+                    style |= {"note": f"V, {phi}, {law}", "size": largest(phi, layers, width)}
                     dotted(panel, *compared, COLOURS[list(C_W).index(phi)], width, **style)
             panel.set(xlabel=r"$\ell$", title=f"{laws[0]}, {laws[1].replace('gaussian', 'Gaussian')} (hollow)")
             panel.legend(loc="upper left" if panel is left else "center right")

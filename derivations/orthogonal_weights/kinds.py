@@ -1,5 +1,5 @@
-"""Kinds of claims that this paper needs beside those of `derivations.comparisons`: prints that depend on φ, words and the
-integrals of a density."""
+"""Kinds of claims that this paper needs beside those of `derivations.comparisons`: prints that depend on φ, words and
+the integrals of a density."""
 
 from __future__ import annotations
 

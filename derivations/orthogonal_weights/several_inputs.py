@@ -97,10 +97,11 @@ def vertices(phi: str, width: int = 100, networks: int = 1000, layers: int = 11)
     """Figures 10, 11, 12: Ṽ of one to four inputs; Gaussian, orthogonal and mixed networks."""
     with files.require().rc_context(files.LOOK):
         figure, panels = single.new(3, wide=2.8)
+        size = single.largest(phi, layers, width)
         for panel, law in zip(panels, ("gaussian", "orthogonal", "mixed")):
             compared = at_two_widths(phi, law, ("V",), width, networks, layers)
             for (label, at), colour in zip(PATTERNS.items(), single.COLOURS):
-                style = {"label": label, "note": f"V, {law}, inputs {label}"}
+                style = {"label": label, "note": f"V, {law}, inputs {label}", "size": size}
                 single.dotted(panel, *compared("V", at), colour, width, **style)
             panel.set(xlabel=r"$\ell$", title=f"{phi}, {law.capitalize()}")
         panels[0].set_ylabel(r"$\tilde V$")

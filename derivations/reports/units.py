@@ -96,7 +96,8 @@ class Answer:
 def compute(unit: Unit) -> Answer:
     """Compute a unit in this process."""
     (paper,) = (one for one in PAPERS if one.name == unit.paper)
-    start, pictures = time.process_time(), {}
+    pictures: dict[str, bytes] = {}
+    start = time.process_time()
     if unit.kind == "claim":
         result = statement(judge(paper.claims[unit.place], paper.to_digits))
     elif unit.kind == "number":

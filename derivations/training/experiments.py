@@ -45,7 +45,7 @@ def data(kind: str = "digits") -> Any:
 @cache
 def trained(network: Any, kind: str = "digits", **settings: Any) -> mf.training.Training:
     """`mf.train` of hashable arguments, once; a tuple of σ's is one for each layer."""
-    given = {k: list(v) if isinstance(v, tuple) else v for k, v in settings.items()}
+    given: dict[str, Any] = {k: list(v) if isinstance(v, tuple) else v for k, v in settings.items()}
     return mf.train(network, data(kind), **given)
 
 
