@@ -297,7 +297,19 @@ def test_a_page_asks_for_nothing(toy, tmp_path):
     assert reader.asked == ["https://example.org/a.png"]
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+needs_tex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+
+
+def log_of_tex(folder, source):
+    """What TeX says of a document; raises where it cannot be set."""
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", source]
+    done = subprocess.run(command, cwd=folder, capture_output=True)
+    log = done.stdout.decode(errors="replace")
+    assert done.returncode == 0, log[-600:]
+    return log
+
+
+@needs_tex
 def test_no_box_of_a_document_is_overfull(toy, tmp_path):
     run(tmp_path)
     for source, bad in (("toy.tex", False), ("wide.tex", True)):
@@ -305,12 +317,18 @@ def test_no_box_of_a_document_is_overfull(toy, tmp_path):
             text = (tmp_path / "toy.tex").read_text(encoding="utf-8")
             text = text.replace("Printed:", r"\leavevmode\hbox to 400pt{\hfil}", 1)
             (tmp_path / source).write_text(text, encoding="utf-8")
-        done = subprocess.run(
-            ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", source], cwd=tmp_path, capture_output=True
-        )
-        log = done.stdout.decode(errors="replace")
-        assert done.returncode == 0, log[-600:]
-        assert ("Overfull" in log) == bad
+        assert ("Overfull" in log_of_tex(tmp_path, source)) == bad
+
+
+@needs_tex
+@pytest.mark.slow
+@pytest.mark.parametrize("paper", [paper.name for paper in papers.PAPERS])
+def test_the_report_of_a_paper_is_as_expected_and_can_be_set(paper, tmp_path):
+    done = reproducing.reproduce((paper,), tmp_path, quick=True, jobs=2)
+    assert done.passed, str(done)
+    assert "Overfull" not in log_of_tex(tmp_path, f"{paper}.tex")
+    page = (tmp_path / f"{paper}.html").read_text(encoding="utf-8")
+    assert "<code>" not in page  # every formula is MathML
 
 
 def test_networks_beside_a_line_are_judged_by_their_errors():

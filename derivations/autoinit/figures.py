@@ -186,7 +186,7 @@ def figure_5(width: int = 500) -> Figure:
 
 
 def drawn(paper: bool = False) -> Drawn:
-    """Figures 1, 2, 3 (panels J, K) and 5 by name."""
+    """Figures 1, 2, 3 (panels J, K) and 5 by name; the paper draws no networks in them, so `paper` changes nothing."""
     return {"figure1": figure_1, "figure2": figure_2, "figure3": figure_3, "figure5": figure_5}
 
 
