@@ -177,7 +177,7 @@ NAMED: dict[str, Callable[[mf.Theory], Any]] = {
     "<phi>_s": lambda t: _at_normal(t, "phi"),
     "<phi^2>_s": lambda t: _at_normal(t, "phi^2"),
     "<phi'^2>_s": lambda t: _at_normal(t, "phi'^2"),
-    "K on the line": lambda t: mf.symbolic.closed(t.one_input["K"]).subs(sigma_w, _of_line(t.critical_line(), "sigma_w")),
+    "K on the line": lambda t: mf.symbolic.closed(t.one_input["K"]).subs(sigma_w, derived(t, "line sigma_w")),
     "K at the point": _series_at_point,
     "chi_J* at sigma_b = 0": lambda t: mf.symbolic.closed(_one_input(t, "chi_J*")).subs(sigma_b, 0),
     "chi_J - 1 at large l": _decay_of_chi,

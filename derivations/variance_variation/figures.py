@@ -199,8 +199,8 @@ def _new(count: int, sharey: bool) -> tuple[Figure, list[Axes]]:
 
 
 def drawn(paper: bool = False) -> Drawn:
-    """The figures by name: figure 1 with networks of the paper's widths, also without `paper`, as they are drawn lazily;
-    the others are the theory's alone."""
+    """The figures by name: figure 1 with networks of the paper's widths, with and without `paper`, as they are drawn
+    lazily; the others are the theory's alone."""
     return {
         "figure1": figure_1,
         "figure2": contour_figures.figure_2,
