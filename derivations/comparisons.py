@@ -38,7 +38,7 @@ class Equation(Claim):
         return Verdict.REFUTED
 
     def sides(self, case: Network) -> tuple[Any, Any]:
-        return sp.sympify(self.printed), sp.sympify(self._ours(case))
+        return sp.sympify(self.printed), shorter(sp.sympify(self._ours(case)))
 
     def _ours(self, case: Network) -> sp.Expr:
         return derived(case.theory, self.quantity)
@@ -188,6 +188,16 @@ class AtMost(Claim):
             if len(rights) == len(bounds) and not any(left <= r or left.overlaps(r) for r in rights):
                 return Verdict.REFUTED
         return Verdict.CERTIFIED
+
+
+def shorter(e: sp.Expr) -> sp.Expr:
+    """An expression, or its factors where these are shorter to read."""
+    if not isinstance(e, sp.Expr) or e.count_ops() > 300:
+        return e
+    try:
+        return min(e, sp.factor(e), key=lambda form: form.count_ops())
+    except sp.PolynomialError:
+        return e
 
 
 def inside(e: sp.Expr) -> sp.Expr:
