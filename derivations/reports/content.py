@@ -195,7 +195,7 @@ def _claim(one: Mapping[str, Any]) -> ClaimBlock:
 def _numbers(numbers: Sequence[Mapping[str, Any]]) -> Table:
     rows = []
     for one in numbers:
-        values = [", ".join(f"{v:.10g}" for v in one[side]) for side in ("expected", "found")]
+        values = [", ".join(f"{v:.8g}" for v in one[side]) for side in ("expected", "found")]
         off, planted = _judged(one["off"], one["agrees"]), _judged(one["planted"], one["tells"])
         rows.append((Text(one["line"]), Text(one["name"], "sentence"), *map(Text, values), off, planted))
     header = ("Line", "Number", "Expected", "Derived", "Off by", "Planted")

@@ -54,6 +54,8 @@ def prose(text: str) -> str:
     text = _RAISED.sub(lambda m: "^" + (_lowered(m) if len(m[0]) == 1 else f"({_lowered(m)})"), _accented(text))
     for c, name in (_PLAIN_LETTERS | {"⟨": "<", "⟩": ">_{}"}).items():
         text = text.replace(c, name)
+    text = re.sub(rf"√({_WORD}|\d+)(?!\()", r"sqrt(\1)", text).replace("√(", "sqrt(")
+    text = re.sub(r"(?<=[\w)])·(?=[\w(])|(?<=\d)(?=sqrt\()", "*", text)
     out: list[str] = []
     run: list[str] = []
 
@@ -163,7 +165,9 @@ def _punctuated(word: str) -> tuple[str, str, str]:
 
 def _mathematical(core: str) -> bool:
     """Whether a word is (a piece of) a formula."""
-    if core in _SIGNS or core in _ALONE or core in _GREEK or re.fullmatch(r"-?\d+(\.\d+)?e[-+]?\d+", core):
+    if core in _SIGNS or core in _ALONE or re.fullmatch(r"-?\d+(\.\d+)?e[-+]?\d+", core):
+        return True
+    if re.sub("_[A-Za-z0-9]$", "", core) in _GREEK:
         return True
     if _SUBSCRIPTED.match(core) or (_TILDE in core and _known(core)):
         return True
