@@ -33,7 +33,7 @@ FACES = {".".join(p.relative_to(PACKAGE).parts[:-1]): homes(p) for p in PACKAGE.
 
 #: one total order, bottom first, room by room; imports inside functions and for type checkers count, too
 ROOMS = """
-base.tex.read base.tex.width base.tex.lines base.tex.prose
+base.tex.read base.tex.width base.tex.lines base.tex.prose base.tex.tabular
 base.errors base.words base.leading base.symbols base.printed base.progress base.carries base.quantities base.terms
 base.limits
 base.arguments base.named

@@ -15,7 +15,8 @@ from meanfield.base.latex import tex
 from meanfield.base.quantities import is_relative
 from meanfield.base.results import one_line
 from meanfield.base.symbols import parameter
-from meanfield.base.tex.prose import booktabs, decimal, prose
+from meanfield.base.tex.prose import prose
+from meanfield.base.tex.tabular import booktabs, decimal
 from meanfield.base.words import unknown
 
 THRESHOLD = 4.0  # standard errors; over 100 rows of exact theory a larger |z| happens once in 160 runs

@@ -20,7 +20,7 @@ from meanfield.base.limits import require_memory, require_steps
 from meanfield.base.quantities import QUANTITIES
 from meanfield.base.results import MeanFieldError, Status, one_line
 from meanfield.base.symbols import KEYWORDS, L, parameter
-from meanfield.base.tex.prose import booktabs, decimal
+from meanfield.base.tex.tabular import booktabs, decimal
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.quadrature.evaluation import on_arrays
 from meanfield.numeric.starts import NAMES, pair_start, two_norms_start

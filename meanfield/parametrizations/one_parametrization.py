@@ -9,7 +9,8 @@ from meanfield.base.arguments import choice, flag, record, shown, whole
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.export import Result
 from meanfield.base.printed import columns
-from meanfield.base.tex.prose import booktabs, prose
+from meanfield.base.tex.prose import prose
+from meanfield.base.tex.tabular import booktabs
 from meanfield.parametrizations.exponents.monomial import Monomial
 from meanfield.parametrizations.exponents.powers import Powers, powers_of
 from meanfield.parametrizations.exponents.scaling import KINDS, ONE, OPTIMIZERS, PLAIN, Scaling, scaling_of

@@ -20,8 +20,9 @@ from meanfield.base.symbols import J, K_aa, K_ab, K_bb, Theta, Z, parameter, sig
 from meanfield.base.tex.lines import lines as lines
 from meanfield.base.tex.lines import opened
 from meanfield.base.tex.prose import escape as escape
-from meanfield.base.tex.prose import heading, prose
+from meanfield.base.tex.prose import prose
 from meanfield.base.tex.read import read
+from meanfield.base.tex.tabular import heading
 from meanfield.base.tex.width import column, measure, text_width, width
 from meanfield.base.words import unknown
 from meanfield.functions.activations import Activation, activation

@@ -14,7 +14,8 @@ from meanfield.base.arrays import Arrays
 from meanfield.base.export import Result, plain
 from meanfield.base.printed import wrapped
 from meanfield.base.results import MeanFieldError, one_line
-from meanfield.base.tex.prose import booktabs, prose
+from meanfield.base.tex.prose import prose
+from meanfield.base.tex.tabular import booktabs
 from meanfield.recipes.change import Change, best_change
 from meanfield.recipes.described import Described
 from meanfield.recipes.findings import assumed, findings

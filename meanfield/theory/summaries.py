@@ -16,7 +16,8 @@ from meanfield.base.latex import tex
 from meanfield.base.printed import wrapped
 from meanfield.base.results import MeanFieldError, Solution, Status, one_line
 from meanfield.base.symbols import K
-from meanfield.base.tex.prose import booktabs, heading, prose, table_width
+from meanfield.base.tex.prose import prose
+from meanfield.base.tex.tabular import booktabs, heading, table_width
 from meanfield.base.tex.width import TEXTWIDTH, column, width
 from meanfield.functions import balls
 from meanfield.functions.activations import activation

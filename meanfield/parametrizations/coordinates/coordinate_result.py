@@ -11,7 +11,8 @@ from meanfield.base.arguments import shown
 from meanfield.base.errors import MeanFieldError, one_line
 from meanfield.base.export import Result
 from meanfield.base.printed import columns, wrapped
-from meanfield.base.tex.prose import booktabs, prose
+from meanfield.base.tex.prose import prose
+from meanfield.base.tex.tabular import booktabs
 from meanfield.parametrizations.coordinates.coordinate_rows import (
     COLUMNS,
     CoordinateRow,

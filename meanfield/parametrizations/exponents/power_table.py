@@ -10,7 +10,8 @@ from typing import Any
 from meanfield.base.arrays import Arrays, of_rows
 from meanfield.base.export import Result
 from meanfield.base.printed import COLUMNS, columns, wrapped
-from meanfield.base.tex.prose import booktabs, prose
+from meanfield.base.tex.prose import prose
+from meanfield.base.tex.tabular import booktabs
 from meanfield.base.words import unknown
 from meanfield.parametrizations.exponents.monomial import Monomial
 

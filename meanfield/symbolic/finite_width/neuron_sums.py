@@ -19,7 +19,7 @@ import sympy as sp
 
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import n
-from meanfield.base.tex.prose import stacked
+from meanfield.base.tex.tabular import stacked
 from meanfield.symbolic.finite_width.ensembles import MOST_FACTORS, Ensemble, ensemble_of
 from meanfield.symbolic.finite_width.fields import LETTERS, TENSOR_LATEX, Expected, canonical, labels_of, relabelled
 from meanfield.symbolic.finite_width.pairings import all_pairings, join, set_partitions

@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 
 from meanfield.base.symbols import n
-from meanfield.base.tex.prose import stacked
+from meanfield.base.tex.tabular import stacked
 from meanfield.symbolic.finite_width.ensembles import ensemble_of
 from meanfield.symbolic.finite_width.fields import Expected
 from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
