@@ -43,13 +43,14 @@ class Served:
         self.parameters: dict[str, float] = {}
         self.notes: list[str] = []
         self.asking = Asking(self._told, patience)
-        style = [InlineStyleSheet(css=INK)]
+        style: list[Any] = [InlineStyleSheet(css=INK)]
+        options: list[Any] = [*([] if found else [""]), *CHOICES]
         self.typed = TextInput(
             value=theory["act"], title="activation: a name or a formula in z", name="typed",
             sizing_mode="stretch_width", stylesheets=style,
         )  # fmt: skip
         self.chosen = Select(
-            value=found or "", options=[*([] if found else [""]), *CHOICES], title="architecture", name="chosen",
+            value=found or "", options=options, title="architecture", name="chosen",
             sizing_mode="stretch_width", stylesheets=style,
         )  # fmt: skip
         first = Shown("meanfield explore", "", notes=(f"Deriving {theory['act']} …",), parameters=start)
