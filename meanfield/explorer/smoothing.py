@@ -63,7 +63,6 @@ def distances(f: sp.Expr, s: float, v: np.ndarray, refine: int = 1) -> tuple[np.
     refine: how many times finer the panels are, for a second opinion.
 
     >>> from meanfield.base.symbols import Z
-from meanfield.explorer import waving
     >>> above, below = distances(Z[0], 1.0, np.array([3.0]))
     >>> print(above.round(6), below.round(6))  # 2s² and 2s² + 4v
     [2.] [14.]
