@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import subprocess
 from functools import lru_cache
@@ -10,6 +11,8 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+
+from meanfield.explorer.model import ratio_tables, runtime
 
 NODE = shutil.which("node")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
@@ -90,3 +93,24 @@ def points_of(seed: int, count: int, **more) -> list[dict]:
         point = {"sigma_w": rng.uniform(0.3, 2.5), "sigma_b": biased, "Q0": 10 ** rng.uniform(-12, 12), "c0": c0}
         out.append({k: float(v) for k, v in (point | {k: rng.uniform(*v) for k, v in more.items()}).items()})
     return out
+
+
+def by_lattice(f, s: float, v: float, sign: int, step: float = 0.1) -> float:
+    """⟨(f(z_a) - f(z_b))²⟩ of an analytic f by a lattice over two Gaussians, which shares nothing with the panels."""
+    half = round(9 / step)
+    t = np.arange(-half, half + 1) * step
+    weight = np.exp(-(t**2) / 2)
+    V, c = s * s + v, sign * v / (s * s + v)
+    a, b = math.sqrt(V) * t[:, None], math.sqrt(V) * (c * t[:, None] + math.sqrt(1 - c * c) * t)
+    return float((np.outer(weight, weight) * (f(a) - f(b)) ** 2).sum() / np.outer(weight, weight).sum())
+
+
+def assert_ratios(table, values, within=1e-7):
+    """Raise unless the JavaScript table gives these (V, apart, ratio)."""
+    text = ratio_tables({"0": table})
+    found = run_script(
+        f"{runtime()}\n{text}\nreturn {json.dumps([v[:2] for v in values])}.map(([V, a]) => _ratio(0, V, a));"
+    )
+    for one, (V, apart, true) in zip(column(found), values):
+        if not abs(one / true - 1) <= within:
+            raise AssertionError(f"{one} at V = {V}, apart = {apart}, where it is {true}")

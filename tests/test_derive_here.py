@@ -237,6 +237,39 @@ def test_the_page_answers_in_chromium(engine, opened, asking):
     assert_clean(seen)
 
 
+ECHO = """onmessage = ({ data }) => {
+  const answer = { call: data.formula, text: `the answer to ${data.formula}` };
+  if (data.formula !== "slow") postMessage({ id: data.id, answer, seconds: 0 });
+};"""
+
+
+def assert_nothing_stands(page) -> None:
+    """No answer is shown."""
+    text = page.inner_text("[data-part=answer]")
+    assert not text, f"an answer still stands: {text}"
+
+
+def test_an_old_answer_fades_and_is_gone_with_a_stop(opened, tmp_path):
+    (tmp_path / "_static" / "derive_here").unlink()
+    there = tmp_path / "_static" / "derive_here"
+    shutil.copytree(PAGE, there, ignore=shutil.ignore_patterns("engine", "__pycache__"))
+    (there / "engine").mkdir()
+    (there / "engine" / "temml.min.js").write_text("")
+    (there / "worker.js").write_text(ECHO, "utf-8")
+    seen = opened()
+    faded = "getComputedStyle(document.querySelector('[data-part=answer]')).opacity < 1"
+    assert "the answer to erf" in seen.ask("recursion", "erf") and not seen.page.evaluate(faded)
+    seen.ask("recursion", "slow", wait=False)
+    assert seen.page.inner_text("[data-part=answer] .call") == "erf" and seen.page.evaluate(faded)
+    with pytest.raises(AssertionError, match="an answer still stands: erf"):
+        assert_nothing_stands(seen.page)
+    seen.page.click("[data-part=stop]")
+    assert_nothing_stands(seen.page)
+    assert seen.page.inner_text("[data-part=status]").startswith("stopped") and not seen.page.evaluate(faded)
+    assert "the answer to tanh" in seen.ask("recursion", "tanh")
+    assert_clean(seen)
+
+
 @pytest.mark.slow
 def test_a_slow_question_is_stopped_in_chromium(engine, opened):
     seen = opened()

@@ -176,5 +176,17 @@ def test_a_served_page_follows_and_is_told(address):
         page.mouse.click(250, 300)
         seen = f"() => {models}.some((one) => one.name === 'certified' && one.text.includes('certified, '))"
         page.wait_for_function(seen, timeout=60_000)
+        named = f"const named = (name) => {models}.find((one) => one.name === name);"
+        page.select_option("select", "skip μ")
+        page.wait_for_function(f"() => {{ {named} return named('mu').visible; }}", timeout=60_000)
+        page.evaluate(f"() => {{ {named} named('mu').value = 0.5; named('mu').value_throttled = 0.5; }}")
+        moved = f"() => {models}.find((one) => one.room).room.last.p.mu === 0.5"
+        page.wait_for_function(moved, timeout=5_000)
+        told = f"() => {{ {named} return named('notes').text.includes('(1.224745, 0)'); }}"
+        page.wait_for_function(told, timeout=60_000)  # √2 √(1 - μ²)
+        page.wait_for_function(seen, timeout=60_000)  # the point is held, and asked about again
+        page.evaluate(f"() => {{ {named} named('chosen').value = '<b>other</b>'; }}")
+        told = f"() => {{ {named} return named('notes').text.includes('The architecture must be one of plain'); }}"
+        page.wait_for_function(told, timeout=10_000)
         browser.close()
     assert (errors, foreign) == ([], [])

@@ -140,8 +140,8 @@ prediction.targets prediction.spectrum prediction.likelihood prediction.lineariz
 prediction.prediction_figures prediction.system prediction.solvers prediction.conjugate prediction.cholesky
 prediction.low_rank prediction.log_determinant prediction.regression prediction.nystrom prediction.ended
 prediction.trained prediction.predict
-explorer.smoothing explorer.ratios explorer.tabled explorer.javascript explorer.model explorer.followed
-explorer.layout explorer.page
+explorer.waving explorer.smoothing explorer.ratios explorer.tabled explorer.javascript explorer.model
+explorer.followed explorer.layout explorer.page
 theory.theory theory.depth_scales theory.derivation theory.deriving theory.summaries theory.gaussian_processes
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.elementary empirical.functions.registry empirical.functions.smooth empirical.functions.kinked
@@ -192,7 +192,8 @@ parametrizations.coordinates.coordinate_verdicts parametrizations.coordinates.me
 parametrizations.coordinates.coordinate_figures parametrizations.coordinates.coordinate_arguments
 parametrizations.coordinates.coordinate_result parametrizations.coordinates.coordinate_check
 parametrizations.coordinates.at_width
-explorer.serving.worker explorer.serving.asking explorer.serving.server
+explorer.serving.choices explorer.serving.worker explorer.serving.asking explorer.serving.served
+explorer.serving.server
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.help cli.critical cli.laws cli.widths
 cli.kernels cli.init cli.gains cli.networks cli.recipes cli.coordinates cli.explore cli.reproduce cli.doctor
 cli.app

@@ -29,9 +29,10 @@ def explore(
 ) -> None:
     """Follow K, J and the correlation of two inputs over the plane of σ_w and σ_b.
 
-    Serves a page on 127.0.0.1 until it is interrupted; a formula can be typed there, and
-    a click asks for a certified phase and networks of finite width. -o page.html writes
-    one file that needs no server. Both need Bokeh, the extra `explorer` of meanfield.
+    Serves a page on 127.0.0.1 until it is interrupted; a formula can be typed there, an
+    architecture chosen and μ moved, and a click asks for a certified phase and networks of
+    finite width. -o page.html writes one file that needs no server. Both need Bokeh, the
+    extra `explorer` of meanfield.
     """
     from meanfield.explorer.page import require
 

@@ -93,6 +93,7 @@ def layout(shown: Shown) -> dict[str, Any]:
     changed = _callback(parts, "changed(parts)")
     for slider in (*controls, *more):
         slider.js_on_change("value", changed)
+        slider.js_on_change("value_throttled", _callback(parts, "ask(parts)"))
     engine.js_on_change("data", changed)
     return {
         "shown": [plane, says, beside, *figures[1:]], "controls": [*controls, *more], "parts": parts,

@@ -123,7 +123,9 @@ def ratio_tables(tables: dict[str, Ratios]) -> str:
         texts = ", ".join(f'singles("{_bytes(part)}")' for part in (high, low))
         n, jumps = one.coefficients.shape[-1], str(one.jumps).lower()
         edges = json.dumps(one.edges.tolist())
-        rows.append(f"{number}: {{edges: {edges}, nodes: {n}, jumps: {jumps}, data: whole({n}, {FIRST}, {texts})}}")
+        power = f"degree: {one.degree!r}, whole: {float(max(one.whole, -1e300))!r}"
+        facts = f"edges: {edges}, nodes: {n}, jumps: {jumps}, {power}"
+        rows.append(f"{number}: {{{facts}, data: whole({n}, {FIRST}, {texts})}}")
     call = f"function {CALL}(i, V, apart) {{ return ratio(RATIOS[i], V, apart); }}"
     return f"const RATIOS = {{{', '.join(rows)}}};\n{call}"
 

@@ -2,8 +2,9 @@ r"""Tables of log S, S = ⟨(f_a - f_b)²⟩/⟨(z_a - z_b)²⟩ of two Gaussian
 
 S is what the distance of two inputs is multiplied by in a layer, and a quadrature where it has no closed form: too slow
 to follow a mouse. In x = log2 s² and y = log2 v it is as smooth as an average is in log K, kinks and jumps of f
-included: boxes of Chebyshev polynomials hold it, up to 1e13 in either. Each box is compared with a finer
-quadrature between its nodes; one that misses it is left out, and who asks there is told nothing.
+included: boxes of Chebyshev polynomials hold it, up to 1e13 in either, or up to where averages over two inputs of
+an f that oscillates are compiled. Each box is compared with a finer quadrature between its nodes; one that misses it is
+left out, and who asks there is told nothing.
 
 Source: derived here.
 """
@@ -17,13 +18,20 @@ import numpy as np
 import sympy as sp
 
 from meanfield.base.limits import tick
-from meanfield.explorer.smoothing import distances, grain
+from meanfield.base.symbols import Z
+from meanfield.explorer.smoothing import Grain, distances, grain
+from meanfield.explorer.waving import waves
 from meanfield.numeric.lowering import cache
 from meanfield.numeric.lowering.modules import VERSION
+from meanfield.numeric.quadrature import tables as quadrature
+from meanfield.numeric.quadrature.evaluation import evaluate
 
 CORE = (-8.0, 8.0, 2.0)  # octaves between which f has a scale of its own: from, to, and the width of a box
+QUIET = -6.0  # below it an oscillation is none; its boxes above are half as wide
 SIDES = 3.0  # width of a box elsewhere, where S still depends on s²/v
-SMOOTH, KINKED, HIGH = (-30.0, -20.0, -14.0, -10.0), -56.0, 44.0  # a smooth f is linear below
+SMOOTH, KINKED, HIGH = (-30.0, -20.0, -14.0, -10.0), -56.0, 44.0  # a smooth f is linear below,
+FLAT = -44.0  # unless f'(0) = 0
+ROOM = {"smooth": 0.0, "flat": 14.0, "kinked": 12.0}  # octaves above the first edge, below which S is a power
 NODES = 9  # Chebyshev points of a box, in each direction
 USABLE = 1e-7  # a box that misses log S by more is left out
 BETWEEN = (0.37, -0.93)  # where a box is compared, in x and in y
@@ -42,6 +50,8 @@ class Ratios:
     coefficients: np.ndarray
     error: float
     jumps: bool
+    degree: float = 0.0
+    whole: float = -np.inf
 
     @property
     def share(self) -> float:
@@ -52,20 +62,54 @@ class Ratios:
 @lru_cache(maxsize=64)
 def ratios(f: sp.Expr) -> Ratios:
     """The table of f(z) without free parameters, made once and kept beside compiled modules."""
-    name = cache.key(f"ratios|{VERSION}|{sp.srepr(f)}|{_edges(f)}|{NODES}")
+    unit = unit_of(f)
+    own = f if unit == 1 else f.xreplace({Z[0]: unit * Z[0]})
+    edges = edges_of(own)
+    name = cache.key(f"ratios|{VERSION}|{sp.srepr(f)}|{unit}|{edges}|{NODES}")
     stored = cache.read(name)
     if stored is None:
-        made = tabulated(f, _edges(f))
-        stored = "", {"coefficients": made.coefficients, "error": np.array(made.error)}
+        made = tabulated(own, edges)
+        coefficients = made.coefficients
+        coefficients[..., 0, 0] -= 2 * np.log(float(unit))
+        numbers = np.array([made.error, made.degree, made.whole])
+        stored = "", {"coefficients": coefficients, "numbers": numbers}
         cache.write(name, *stored)
     found = stored[1]
-    return Ratios(_edges(f), found["coefficients"], float(found["error"]), bool(grain(f).jumps))
+    error, degree, whole = found["numbers"].tolist()
+    moved, jumps = 2 * np.log2(float(unit)), bool(grain(f).jumps)
+    return Ratios(edges + moved, found["coefficients"], error, jumps, degree, float(whole + moved))
 
 
-def _edges(f: sp.Expr) -> np.ndarray:
+def unit_of(f: sp.Expr) -> sp.Rational:
+    """A power of 2 by which z is measured, so that a steep or fast f is neither."""
+    fastest = max(quadrature.steepness(f), waves(f)[0])
+    return sp.Rational(1, 2 ** max(0, int(np.floor(np.log2(fastest)))))
+
+
+def edges_of(f: sp.Expr) -> np.ndarray:
+    """The edges of the boxes of f(z), in octaves."""
+    g = grain(f)
     core, above = np.arange(*CORE), np.arange(CORE[1], HIGH + 1, SIDES)
-    below = np.arange(KINKED, CORE[0], SIDES) if grain(f).kinked else np.array(SMOOTH)
-    return np.concatenate([below, core, above])
+    if g.speed:  # what oscillates averages out within an octave
+        top = np.log2(g.limit)
+        core, above = np.append(np.arange(CORE[0], QUIET, CORE[2]), np.arange(QUIET, top)), np.array([top])
+    below = {"smooth": np.array(SMOOTH), "flat": np.arange(FLAT, CORE[0], CORE[2])}
+    below["kinked"] = np.arange(KINKED, CORE[0], SIDES)
+    return np.concatenate([below[_kind(g)], core, above])
+
+
+def _kind(g: Grain) -> str:
+    if g.kinked:
+        return "kinked"
+    return "flat" if float(evaluate(g.slope, np.zeros(1))[0]) == 0 else "smooth"
+
+
+def _degree(f: sp.Expr, octave: float) -> float:
+    """The slope of log S where s² = v; 1 of z², 0 of a kink, -1 of a jump."""
+    one, other = (_logarithms(f, x, np.array([x]))[0, 0] for x in (octave, octave + 2))
+    found = (other - one) / np.log(4)
+    near = np.round(12 * found) / 12
+    return float(near if abs(found - near) < 1e-4 else found if np.isfinite(found) else 0.0)
 
 
 def _transform() -> np.ndarray:
@@ -105,4 +149,5 @@ def tabulated(f: sp.Expr, edges: np.ndarray) -> Ratios:
             good = miss <= USABLE
         out[:, i][~good] = np.nan
         worst = max(worst, float(miss[good].max(initial=0.0)))
-    return Ratios(edges, out, worst, bool(grain(f).jumps))
+    whole = float(edges[0] + ROOM[_kind(grain(f))])
+    return Ratios(edges, out, worst, bool(grain(f).jumps), _degree(f, whole), whole)

@@ -61,9 +61,13 @@ function box(edges, x) {  // the number of the box that holds x
 // ⟨(f_a - f_b)²⟩/⟨(z_a - z_b)²⟩ by a table in log2 s² and log2 v of the covariance ±v, s² = V - v; NaN where none holds it
 function ratio(table, V, apart) {
   const near = Math.min(apart, 4 * V - apart) / 2, v = Math.abs(V - apart / 2), edges = table.edges;
-  const x = Math.log2(near), last = edges.length - 1, n = table.nodes;
-  if (!(V > 0) || !(near >= 0) || x > edges[last] || Math.log2(v) > edges[last]) return NaN;
-  const X = Math.max(x, edges[0]), Y = Math.max(Math.log2(v), edges[0]);
+  const last = edges.length - 1, n = table.nodes;
+  let x = Math.log2(near), y = Math.log2(v);
+  if (!(V > 0) || !(near >= 0) || x > edges[last] || y > edges[last]) return NaN;
+  const below = Math.max(0, table.whole - Math.max(x, y));  // there it is homogeneous
+  x += below;
+  y += below;
+  const X = Math.max(x, edges[0]), Y = Math.max(y, edges[0]);
   const i = box(edges, X), j = box(edges, Y);
   const s = (2 * X - edges[i] - edges[i + 1]) / (edges[i + 1] - edges[i]);
   const t = (2 * Y - edges[j] - edges[j + 1]) / (edges[j + 1] - edges[j]);
@@ -77,7 +81,7 @@ function ratio(table, V, apart) {
     if (k > 0) { const e = row + 2 * s * b0 - b1; b1 = b0; b0 = e; } else b0 = row + s * b0 - b1;
   }
   if (table.jumps && x < X && apart < 2 * V) b0 += (X - x) * Math.LN2 / 2;
-  return Math.exp(b0);
+  return Math.exp(b0 - table.degree * below * Math.LN2);
 }
 
 function numbers(text) {  // doubles, written as the base64 of their bytes

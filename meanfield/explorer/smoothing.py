@@ -19,24 +19,30 @@ import sympy as sp
 
 from meanfield.base.results import InfiniteAverage
 from meanfield.base.symbols import Z
+from meanfield.explorer import waving
 from meanfield.functions.piecewise import pieces
+from meanfield.numeric.quadrature import tables as quadrature
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.numeric.quadrature.rules import gauss_legendre
 
 NODES = 8  # of a panel
 REACH = 7.5  # standard deviations: what is beyond is 1e-13
+FINE = 8  # how far from a centre f has a scale of its own
 NEAR, FAR = -30, 25  # octaves of z between which panels double
 
 
 @dataclass(frozen=True)
 class Grain:
-    """What panels of f end at: the places around which it has a scale of its own, and its jumps."""
+    """What panels of f end at: the places around which it has a scale of its own, and its jumps; its fastest frequency
+    and the variance up to which that is followed (`waving`)."""
 
     f: sp.Expr
     slope: sp.Expr
     centres: tuple[float, ...]
     kinked: bool
     jumps: tuple[tuple[float, float], ...]
+    speed: float
+    limit: float
 
 
 @lru_cache(maxsize=32)
@@ -46,8 +52,9 @@ def grain(f: sp.Expr) -> Grain:
     jumps = tuple((float(b), float(step)) for b, step in p.jumps())
     if not np.isfinite([step for _, step in jumps]).all():
         raise InfiniteAverage(f"{f} has an infinite jump.")
-    centres = sorted({0.0, *map(float, p.breaks)})
-    return Grain(f, p.diff().expr, tuple(centres), bool(p.breaks), jumps)
+    steep = {sign * c for c in quadrature.centres(f) for sign in (-1, 1) if c > FINE - 2}
+    centres = sorted({0.0, *map(float, p.breaks), *steep})
+    return Grain(f, p.diff().expr, tuple(centres), bool(p.breaks), jumps, *waving.waves(f))
 
 
 def distances(f: sp.Expr, s: float, v: np.ndarray, refine: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -62,25 +69,54 @@ def distances(f: sp.Expr, s: float, v: np.ndarray, refine: int = 1) -> tuple[np.
     """
     g = grain(f)
     m, weight = _shared(g, s, refine)
-    variance, mean = _moments(g, m, s, refine)
-    other, opposite = variance[::-1], mean[::-1]  # the nodes m are symmetric
-    with np.errstate(under="ignore", divide="ignore", invalid="ignore"):
-        density = np.exp(-0.5 * m**2 / v[:, None]) * (weight / np.sqrt(2 * np.pi * v[:, None]))
-    density /= density.sum(axis=1)[:, None]
-    return density @ (2 * variance), density @ (variance + other + (mean - opposite) ** 2)
+    variance, mean = (_of_waves if g.speed else _moments)(g, m, s, refine)
+    right, other, opposite = slice(m.size // 2, None), variance[::-1], mean[::-1]  # the nodes m are symmetric
+    parts = np.array([variance + other, variance + other + (mean - opposite) ** 2])[:, right]
+    m, weight = m[right], weight[right]
+    out = np.empty((2, v.size))
+    scale = np.floor(np.log2(v) / 2)
+    for one in np.unique(scale):
+        some = scale == one
+        near = slice(0, int(np.searchsorted(m, 2.0 ** (one + 1) * 9)))
+        with np.errstate(under="ignore"):
+            density = np.exp(-0.5 * m[near] ** 2 / v[some, None]) * weight[near]
+        out[:, some] = parts[:, near] @ density.T / density.sum(axis=1)
+    return out[0], out[1]
 
 
 def _shared(g: Grain, s: float, refine: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes m and weights: panels that double from every centre outwards, symmetric about 0."""
     steps = 2.0 ** (np.arange(NEAR * refine, FAR * refine + 1) / refine)
-    fine = np.arange(1, 17 * refine) * 0.5 / refine  # f's own scale
+    fine = np.arange(1, 2 * FINE * refine + 1) * 0.5 / refine  # f's own scale
     one = np.concatenate([[0.0], steps, fine])
     edges = np.unique(np.abs(np.concatenate([c + sign * one for c in g.centres for sign in (-1, 1)])))
     edges = edges[np.append(True, np.diff(edges) > 1e-13 * edges[1:])]
+    if g.speed:
+        end = _inner(g)
+        outer = waving.outer_edges(g.speed, g.limit, s, end, refine)
+        edges = np.concatenate([edges[edges < end * (1 - 1e-9)], outer])
     x, w = gauss_legendre(NODES)
     half = np.diff(edges)[:, None] / 2
     right, weights = (edges[:-1, None] + half * (1 + x)).ravel(), (half * w).ravel()
     return np.concatenate([-right[::-1], right]), np.concatenate([weights[::-1], weights])
+
+
+def _inner(g: Grain) -> float:
+    """How far from 0 f has a scale of its own."""
+    return max(map(abs, g.centres)) + FINE
+
+
+def _of_waves(g: Grain, m: np.ndarray, s: float, refine: int) -> tuple[np.ndarray, np.ndarray]:
+    """(Var f(m + s e), ⟨f(m + s e)⟩) at every m, of an f that oscillates."""
+    narrow = s <= waving.narrow(g.speed) / refine
+    far = np.abs(m) > (_inner(g) if narrow else _inner(g) + REACH * s if s * g.speed <= 0.5 / refine else np.inf)
+    out = np.empty((2, m.size))
+    out[:, far] = waving.narrow_moments(g.f, g.slope, m[far], s)
+    if narrow:
+        out[:, ~far] = _moments(g, m[~far], s, refine)
+    else:
+        out[:, ~far] = waving.wide_moments(g.f, g.centres, g.speed, m[~far], s, refine)
+    return out[0], out[1]
 
 
 def _moments(g: Grain, m: np.ndarray, s: float, refine: int) -> tuple[np.ndarray, np.ndarray]:

@@ -57,7 +57,9 @@ const meanfieldExplorer = (function () {
     const own = room(parts);
     if (!own.held || !own.model) return;
     const p = settings(parts, own.at);
-    parts.asked.data = {sigma_w: [p.sigma_w], sigma_b: [p.sigma_b], norm: [p.Q0], depth: [parts.depth.value]};
+    const data = {sigma_w: [p.sigma_w], sigma_b: [p.sigma_b], norm: [p.Q0], depth: [parts.depth.value]};
+    for (const slider of parts.sliders) data[slider.name] = [slider.value];
+    parts.asked.data = Object.assign(data, {version: [own.version]});  // what is equal is not sent
   }
 
   function changed(parts) {
@@ -102,7 +104,7 @@ const meanfieldExplorer = (function () {
     const key = JSON.stringify([settings(parts, own.at), parts.depth.value, own.version]);
     if (own.seen !== key && own.seen) {
       for (const one of [parts.bands_K, parts.bands_J]) if (one.data.l.length) put(one, {l: [], low: [], high: []});
-      if (!own.held) parts.certified.setv({text: ''}, {sync: false});
+      parts.certified.setv({text: ''}, {sync: false});
     }
     own.seen = key;
   }
@@ -195,5 +197,5 @@ const meanfieldExplorer = (function () {
     setTimeout(() => colours(parts), 0);
   }
 
-  return {moved, tapped, changed, ready, room, paint};
+  return {moved, tapped, changed, ask, ready, room, paint};
 })();

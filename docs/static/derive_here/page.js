@@ -109,6 +109,7 @@
   stop.addEventListener("click", () => {
     worker?.terminate();
     worker = asked = undefined;
+    answer.replaceChildren(); // what stood there answers another question than the fields now ask
     end("stopped; the next question loads the engine again");
   });
   go.disabled = false;

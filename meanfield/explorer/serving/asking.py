@@ -96,7 +96,7 @@ class Asking:
                 self._clean()
                 if self._closed:
                     return
-                what = next(k for k in ("model", "phase", "bands") if k in self._waiting)
+                what = next(k for k in ("model", "marks", "phase", "bands") if k in self._waiting)
                 self._running = asked = self._waiting.pop(what)
                 process = self._started()
             said = self._answered(process, asked)

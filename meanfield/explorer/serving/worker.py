@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TextIO
 
+from meanfield.explorer.serving.choices import at_values
+
 NETWORKS, WIDTH, DEEPEST = 20, 200, 60  # of the bands
 
 
@@ -25,16 +27,23 @@ def _theory(text: str) -> Any:
 
 def model_of(settings: dict[str, Any]) -> dict[str, Any]:
     """What a page shows of a theory."""
-    from meanfield.explorer.followed import accuracy, extent_of, followed, marks
+    from meanfield.explorer.followed import accuracy, followed
 
-    theory = _theory(json.dumps(settings["theory"]))
-    known = followed(theory, {})
-    points, recommended = marks(theory)
-    notes = [recommended, *known.notes, accuracy(known.model)]
-    return {
-        "title": known.title, "script": known.model.script, "marks": points, "extent": extent_of(points),
-        "notes": notes, "parameters": known.parameters,
+    known = followed(_theory(json.dumps(settings["theory"])), {})
+    title = known.title.replace("mu = mu", "mu by its slider")
+    found = {
+        "title": title, "script": known.model.script, "notes": [*known.notes, accuracy(known.model)],
+        "parameters": known.parameters,
     }  # fmt: skip
+    return found | marks_of({"theory": at_values(settings["theory"], known.parameters)})
+
+
+def marks_of(settings: dict[str, Any]) -> dict[str, Any]:
+    """The critical points of a theory, and how far the plane goes."""
+    from meanfield.explorer.followed import extent_of, marks
+
+    points, recommended = marks(_theory(json.dumps(settings["theory"])))
+    return {"marks": points, "extent": extent_of(points), "recommended": recommended}
 
 
 def phase_of(settings: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +83,7 @@ def _place(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "model": model_of, "phase": phase_of, "bands": bands_of,
+    "model": model_of, "marks": marks_of, "phase": phase_of, "bands": bands_of,
 }  # fmt: skip
 
 
