@@ -174,7 +174,7 @@ def test_the_table_of_distances_holds_between_its_nodes_and_says_where_it_ends()
 ])  # fmt: skip
 def test_tables_of_distances_follow_propagate(name, settings):
     theory = derive(name, **settings)
-    assert_follows(theory, script_of(theory), points_of(11, 12), 25)
+    assert_follows(theory, script_of(theory), points_of(11, 8), 15)
 
 
 # ------------------------------------------------------------------------------------------------ JavaScript

@@ -29,9 +29,9 @@ from meanfield.numeric.quadrature.evaluation import evaluate
 CORE = (-8.0, 8.0, 2.0)  # octaves between which f has a scale of its own: from, to, and the width of a box
 QUIET = -6.0  # below it an oscillation is none; its boxes above are half as wide
 SIDES = 3.0  # width of a box elsewhere, where S still depends on s²/v
-SMOOTH, KINKED, HIGH = (-30.0, -20.0, -14.0, -10.0), -56.0, 44.0  # a smooth f is linear below,
+SMOOTH, KINKED, HIGH = (-30.0, -20.0, -14.0, -10.0), -74.0, 44.0  # a smooth f is linear below,
 FLAT = -44.0  # unless f'(0) = 0
-ROOM = {"smooth": 0.0, "flat": 14.0, "kinked": 12.0}  # octaves above the first edge, below which S is a power
+ROOM = {"smooth": 0.0, "flat": 14.0, "kinked": 18.0}  # octaves above the first edge, below which S is a power
 NODES = 9  # Chebyshev points of a box, in each direction
 USABLE = 1e-7  # a box that misses log S by more is left out
 BETWEEN = (0.37, -0.93)  # where a box is compared, in x and in y

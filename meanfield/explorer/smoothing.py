@@ -28,7 +28,7 @@ from meanfield.numeric.quadrature.rules import gauss_legendre
 NODES = 8  # of a panel
 REACH = 7.5  # standard deviations: what is beyond is 1e-13
 FINE = 8  # how far from a centre f has a scale of its own
-NEAR, FAR = -30, 25  # octaves of z between which panels double
+NEAR, FAR = -40, 25  # octaves of z between which panels double
 
 
 @dataclass(frozen=True)
