@@ -199,7 +199,7 @@ def _numbers(numbers: Sequence[Mapping[str, Any]]) -> Table:
         off, planted = _judged(one["off"], one["agrees"]), _judged(one["planted"], one["tells"])
         rows.append((Text(one["line"]), Text(one["name"], "sentence"), *map(Text, values), off, planted))
     header = ("Line", "Number", "Expected", "Derived", "Off by", "Planted")
-    return Table("numbers", header, (24, 80, 62, 62, None, None), tuple(rows))
+    return Table("numbers", header, (24, 76, 62, 62, None, None), tuple(rows))
 
 
 def _figure(unit: Unit, one: Mapping[str, Any]) -> FigureBlock:
