@@ -300,6 +300,7 @@ def test_tall_tables_are_cut():
         ("half - or not - so", "half - or not - so"),
         ("χ̃_1 < 1 − ℓ⁻² in São Paulo", r"$\tilde{\chi}_1 < 1 - \ell^{-2}$ in São Paulo"),
         ("K⁵ of Ã_l, ψ and ∇", r"$K^5$ of $\tilde{A}_{\ell}$, $\psi$ and $\nabla$"),
+        ("σ_y^2, sigma_mu^2 and beta_fraction", r"$\sigma_y^2$, $\sigma_{\mu}^2$ and beta\_fraction"),
         ("l⁻¹/² with Ṽ", r"$\ell^{-1/2}$ with $\tilde{V}$"),
         ("log J − 2c̃√ℓ at l = 4·10⁶, η_0", r"$\log J - 2\tilde{c}\sqrt{\ell}$ at $\ell = 4 \cdot 10^6$, $\eta_0$"),
     ],

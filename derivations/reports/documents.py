@@ -6,6 +6,7 @@ Formulas are broken by their estimated widths (`meanfield.base.tex`), so that no
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,6 +25,8 @@ _HEAD = r"""\documentclass[fleqn]{article}
 \newcolumntype{P}[1]{>{\raggedright\arraybackslash\hspace{0pt}}p{#1}}
 \begin{document}\raggedright
 """
+
+_NUMBER = re.compile(r"-?[\d.]+( \\cdot 10\^\{-?\d+\})?")  # as `tex` writes one
 
 
 def document(report: Report, records: Records) -> str:
@@ -73,7 +76,7 @@ def _table(one: Table) -> str:
 
 def _claim(one: ClaimBlock) -> Iterator[str]:
     yield (
-        rf"\pagebreak[1]\textbf{{{escape(one.source)}}} \emph{{{one.badge}}}\\*" + "\n"
+        rf"\pagebreak[1]\textbf{{{prose(one.source)}}} \emph{{{one.badge}}}\\*" + "\n"
         rf"{''.join(map(_text, one.of.parts))}\nopagebreak"
     )
     for side in one.sides:
@@ -88,7 +91,9 @@ def _side(name: str, side: Mapping[str, Any]) -> list[str]:
         return [f"{name}: {escape(side['text'])}"]
     rows = [f"{name}:"]
     for place, value in side["rows"]:
-        if "tex" in value:
+        if place and _NUMBER.fullmatch(value.get("tex", "")):
+            rows.append(f"{escape(place)}: ${value['tex']}$")
+        elif "tex" in value:
             rows.append(f"{escape(place)}\n\\[ {value['tex']} \\]" if place else f"\\[ {value['tex']} \\]")
         else:
             rows += [f"{escape(place)}: {escape(value.get('text', ''))}"]

@@ -164,7 +164,7 @@ def _mathematical(core: str) -> bool:
     """Whether a word is (a piece of) a formula."""
     if core in _SIGNS or core in _ALONE or re.fullmatch(r"-?\d+(\.\d+)?e[-+]?\d+", core):
         return True
-    if re.sub("_[A-Za-z0-9]$", "", core) in _GREEK:
+    if _greek(core):
         return True
     if _SUBSCRIPTED.match(core) or (_TILDE in core and _known(core)):
         return True
@@ -174,10 +174,16 @@ def _mathematical(core: str) -> bool:
     return readable and bool(re.search(r"[*^=<>~+]|\w/[A-Za-z(]|\w-\w*\(|sqrt\(", core)) and core.strip("*<>+~.") != ""
 
 
+def _greek(word: str) -> bool:
+    """A Greek letter, with a subscript of one letter or of two indices."""
+    head, _, below = word.partition("_")
+    return head in _GREEK and (word == head or len(below) == 1 or below in _GREEK or below in ("aa", "ab", "bb"))
+
+
 def _known(word: str) -> bool:
-    if _TILDE in word:  # only a symbol has one
+    if _TILDE in word or _greek(word):  # only a symbol has a tilde
         return True
-    return len(word) == 1 or word in _GREEK or word in _NAMES or word in _FUNCTIONS or bool(_SUBSCRIPTED.match(word))
+    return len(word) == 1 or word in _NAMES or word in _FUNCTIONS or bool(_SUBSCRIPTED.match(word))
 
 
 def _fits_in(core: str) -> bool:
