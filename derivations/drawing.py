@@ -95,10 +95,14 @@ def note_beside(
     Their means are a series in `ratio` beyond infinite width. Its first term is what the two differ by, and is taken
     away; allowed for is a second one as large, beside the first, as that of an exponential.
     """
-    means, errors = (np.ravel(np.asarray(v, dtype=float)) for v in found)
-    others, their_errors = (np.ravel(np.asarray(v, dtype=float)) for v in half)
-    allowed = np.abs(means - others) * np.ravel(np.asarray(ratio, dtype=float))
-    _note(drawn, label, x, line, (2 * means - others, np.hypot(2 * errors, their_errors)), allowed, size)
+    allowed = np.abs(np.ravel(found[0]) - np.ravel(half[0])) * np.ravel(np.asarray(ratio, dtype=float))
+    _note(drawn, label, x, line, without_first_term(found, half), allowed, size)
+
+
+def without_first_term(found: Points, half: Points) -> Points:
+    """Networks of widths n and n/2, the term 1/n taken away."""
+    (means, errors), (others, their_errors) = found, half
+    return 2 * means - others, np.hypot(2 * errors, their_errors)
 
 
 def note_law(drawn: Any, label: str, l: Any, law: Any, values: Any) -> None:

@@ -46,6 +46,7 @@ def theory(phi: str, law: str, names: tuple[str, ...], layers: int, ratio: float
     return held | {"over": {name: np.ravel(getattr(run, name)) for name in names}, "run": run}
 
 
+@lru_cache(maxsize=16)
 def measured(
     phi: str, law: str, names: tuple[str, ...], width: int, networks: int, layers: int, input_dimension: int = 0
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -73,7 +74,6 @@ def largest(phi: str, layers: int, width: int) -> float:
     return float(np.max(np.abs(theory(phi, "gaussian", ("V",), layers, 1.0, width)["V"])))
 
 
-@lru_cache(maxsize=16)
 def at_two_widths(
     phi: str, law: str, names: tuple[str, ...], width: int, networks: int, layers: int, input_dimension: int = 0
 ) -> dict[str, tuple[np.ndarray, Points, Points]]:
