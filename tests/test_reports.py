@@ -347,7 +347,8 @@ def test_networks_beside_a_line_are_judged_by_their_errors():
 
 def seen(note, *given, **more):
     """What one of the functions that note down says of a figure."""
-    figure = files.new_figure(3, 2)
+    with files.figures_for_files():  # pyplot would keep it
+        figure = files.new_figure(3, 2)
     note(figure, "x", *given, **more)
     return noted(figure)[0]
 
