@@ -106,13 +106,13 @@ def test_c_of_a_wave_is_that_of_propagate_and_stops_where_it_does():
     points = [
         {"sigma_w": float(rng.uniform(0.1, 0.9)), "sigma_b": float(rng.uniform(0, 0.5)),
          "Q0": float(10 ** rng.uniform(-12, 2)), "c0": (0.6, 0.0, 1 - 1e-9, -1.0, -0.4)[i % 5]}
-        for i in range(3)
-    ]  # fmt: skip
-    assert_follows(theory, script, points, 10)
+        for i in range(4)
+    ][2:]  # fmt: skip
+    assert_follows(theory, script, points, 8)
     wrong = script.replace("let b0 = 0, b1 = 0;", "let b0 = 0, b1 = 1e-3;", 1)
     assert wrong != script
     with pytest.raises(AssertionError, match="'c': "):
-        assert_follows(theory, wrong, points, 10)
+        assert_follows(theory, wrong, points, 8)  # at the last point: c is near 1 at the other, whatever it says
     far = {"sigma_w": 1.0, "sigma_b": 0.0, "Q0": 1e3, "c0": 0.5}
     (found,) = followed_by_script(script, [far], 30)
     K, layer = column(found["columns"]["K"]), found["lost"]["layer"]
