@@ -29,6 +29,7 @@ _FUNCTIONS = frozenset(
     ["log", "exp", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "max", "min"]
 )
 _ALONE = frozenset(["K", "J", "l", "z", "K*", "K'", "phi'", "oo"])
+_COMMANDS = {"->": r"\to ", ">=": r"\ge ", "<=": r"\le ", "~": r"\sim ", "∥": r"\parallel ", "⊥": r"\perp "}
 _SIGNS = frozenset(["=", "+", "-", "<", ">", "<=", ">=", "~", "->"])
 _TILDE = "\u0303"  # stands behind its letter
 _WORD = rf"[A-Za-z][A-Za-z0-9]*{_TILDE}?(?:_[A-Za-z0-9]+)*"
@@ -177,7 +178,7 @@ def _mathematical(core: str) -> bool:
 def _greek(word: str) -> bool:
     """A Greek letter, with a subscript of one letter or of two indices."""
     head, _, below = word.partition("_")
-    return head in _GREEK and (word == head or len(below) == 1 or below in _GREEK or below in ("aa", "ab", "bb"))
+    return head in _GREEK and bool(word == head or re.fullmatch(r"\w|[∥⊥]|aa|ab|bb", below) or below in _GREEK)
 
 
 def _known(word: str) -> bool:
@@ -225,7 +226,7 @@ def formula(text: str) -> str:
 
     text = re.sub(r"(?<![\\A-Za-z_])" + _WORD, name, text)
     text = text.replace("_{}", "")
-    for a, b in (("->", r"\to "), (">=", r"\ge "), ("<=", r"\le "), ("~", r"\sim ")):
+    for a, b in _COMMANDS.items():
         text = text.replace(a, b)
     text = re.sub(r"(?<=\d)\*(?=\d)", r" \\cdot ", text).replace("*", r"\,\allowbreak " if len(text) > 60 else r"\,")
     return re.sub(r"  +", " ", text).strip()
