@@ -192,7 +192,7 @@ parametrizations.coordinates.coordinate_verdicts parametrizations.coordinates.me
 parametrizations.coordinates.coordinate_figures parametrizations.coordinates.coordinate_arguments
 parametrizations.coordinates.coordinate_result parametrizations.coordinates.coordinate_check
 parametrizations.coordinates.at_width
-explorer.serving.choices explorer.serving.worker explorer.serving.asking explorer.serving.served
+explorer.serving.selectable explorer.serving.worker explorer.serving.asking explorer.serving.served
 explorer.serving.server
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.help cli.critical cli.laws cli.widths
 cli.kernels cli.init cli.gains cli.networks cli.recipes cli.coordinates cli.explore cli.reproduce cli.doctor

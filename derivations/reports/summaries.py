@@ -101,7 +101,7 @@ class Report:
         lines = [
             self.paper.name,
             f"  {len(self.claims)} claims: {verdicts or 'none'}; {self.misprints} misprints",
-            f"  {len(self.numbers)} numbers, {len(self.figures)} figures with {compared} lines beside networks",
+            f"  {len(self.numbers)} numbers, {len(self.figures)} figures with {compared} lines compared",
             f"  {states} of {len(self.coverage)} equations, tables, figures and statements",
         ]
         if self.left_out:

@@ -20,13 +20,12 @@ import sympy as sp
 from meanfield.base.results import InfiniteAverage
 from meanfield.base.symbols import Z
 from meanfield.explorer import waving
+from meanfield.explorer.waving import NODES, REACH
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.quadrature import tables as quadrature
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.numeric.quadrature.rules import gauss_legendre
 
-NODES = 8  # of a panel
-REACH = 7.5  # standard deviations: what is beyond is 1e-13
 FINE = 8  # how far from a centre f has a scale of its own
 NEAR, FAR = -40, 25  # octaves of z between which panels double
 

@@ -12,7 +12,7 @@ from bokeh.models.widgets import Div, Select, TextInput
 from meanfield.base.errors import MeanFieldError
 from meanfield.explorer.layout import INK, Shown, document, noted
 from meanfield.explorer.serving.asking import Asking
-from meanfield.explorer.serving.choices import (
+from meanfield.explorer.serving.selectable import (
     CHOICES,
     SYMBOLS,
     at_values,

@@ -22,7 +22,7 @@ from tornado.web import RequestHandler
 
 from meanfield.base.errors import MeanFieldError
 from meanfield.explorer.serving.asking import PATIENCE, close_all
-from meanfield.explorer.serving.choices import strength
+from meanfield.explorer.serving.selectable import strength
 from meanfield.explorer.serving.served import Served
 
 ADDRESS = "127.0.0.1"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TextIO
 
-from meanfield.explorer.serving.choices import at_values
+from meanfield.explorer.serving.selectable import at_values
 
 NETWORKS, WIDTH, DEEPEST = 20, 200, 60  # of the bands
 

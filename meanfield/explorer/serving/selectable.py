@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+from meanfield.base.arguments import finite
 from meanfield.base.errors import MeanFieldError
 from meanfield.networks.architectures import keywords
+from meanfield.networks.records import Param, exact
 
 PLAIN = "plain layers"
 SKIP = "skip μ"
@@ -50,20 +51,20 @@ def strength(mu: str | None) -> float:
     """The number of --mu, 1 unless given."""
     if mu is None:
         return SYMBOLS["mu"]
-    top, _, below = mu.partition("/")
-    try:
-        return usable("mu", float(top) / float(below or 1))
-    except (ValueError, ZeroDivisionError):
+    number = exact(mu, "mu")
+    if isinstance(number, Param):
         raise MeanFieldError(
             f"A served page takes --mu as a number that its slider starts at, such as 0.5 or 1/2; {mu!r} was given."
-        ) from None
+        )
+    return usable("mu", float(number))
 
 
 def usable(name: str, value: object) -> float:
     """A number that a symbol may be."""
-    if not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
-        raise MeanFieldError(f"{name} must be a number ≥ 0, but {str(value)[:60]!r} was given.")
-    return float(value)
+    number = finite(value, name)
+    if number < 0:
+        raise MeanFieldError(f"{name} must be a number ≥ 0, but {number:g} was given.")
+    return number
 
 
 def with_parameters(theory: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
