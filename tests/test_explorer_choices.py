@@ -97,9 +97,9 @@ def test_an_unknown_architecture_is_refused_in_a_sentence(name, opened):
 
 @pytest.mark.parametrize("mu", ["-1", "nan", "inf", "1/0", "__import__('os')", "", "nu", "1e999"])
 def test_a_strength_that_is_no_number_is_refused_in_a_sentence(mu, opened):
-    with pytest.raises(MeanFieldError, match=r"mu must be a (finite )?number|mu must be one finite|--mu as a number"):
+    with pytest.raises(MeanFieldError, match=r"mu (must|was to) be|--mu as a number"):
         strength(mu)
-    with pytest.raises(MeanFieldError, match=r"mu must be a (finite )?number|mu must be one finite|--mu as a number"):
+    with pytest.raises(MeanFieldError, match=r"mu (must|was to) be|--mu as a number"):
         opened(residual=True, mu=mu)
 
 
