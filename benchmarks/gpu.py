@@ -26,9 +26,9 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from meanfield.base.results import MeanFieldError  # noqa: E402
+from meanfield.base.answers.results import MeanFieldError  # noqa: E402
 from meanfield.empirical import Ensemble  # noqa: E402
-from meanfield.empirical.cuda import compilation, kernels, launches  # noqa: E402
+from meanfield.empirical.cuda import compilation, cuda_kernels, launches  # noqa: E402
 from meanfield.empirical.cuda import device as cuda  # noqa: E402
 from meanfield.empirical.observables.inputs import Inputs  # noqa: E402
 from meanfield.empirical.observables.measurement import Plan  # noqa: E402
@@ -122,7 +122,7 @@ def lazy_bytes(plan: Plan, haar: bool) -> int:
     """
 
     def projected(known: int) -> int:
-        return 2 * (2 * known + 3 * -(-known // kernels.CHUNK))
+        return 2 * (2 * known + 3 * -(-known // cuda_kernels.CHUNK))
 
     total = 0
     for layer, width in enumerate(plan.ensemble.widths, 1):

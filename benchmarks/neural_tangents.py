@@ -135,7 +135,7 @@ def serve(folder: Path) -> None:
 def ours(phi: str, how: str):
     """A function without arguments → the diagram, or the run of a pair."""
     from meanfield import derive
-    from meanfield.numeric.gaps import compile_gaps
+    from meanfield.numeric.phases.gaps import compile_gaps
 
     theory = derive(phi)
     if how == "pair":

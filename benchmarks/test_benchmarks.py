@@ -24,7 +24,7 @@ from meanfield.empirical.ensemble.ensemble import run_ensemble
 from meanfield.empirical.random.philox import fill_normals
 from meanfield.networks import mlp
 from meanfield.numeric.lowering.assembly import lower
-from meanfield.numeric.quadrature.softmax import softmax_average
+from meanfield.numeric.quadrature.softmax.overlaps import softmax_average
 
 TANH, POINT, PAIR = derive("tanh", residual=True), {"sigma_w": 1.0, "sigma_b": 0.1}, ("K_aa", "K_bb", "K_ab")
 TIMED = "from time import perf_counter as t; a = t(); {0}; print(t() - a)"
@@ -300,7 +300,7 @@ def _correlations(phi, w2, b2, layers, nodes=61):
 @pytest.mark.parametrize(("name", "bar"), [("erf", 1.0), ("tanh", 3.0)])
 def test_bias_diagram(beside, name, bar):
     """A diagram of c* and the guessing bias, 300 × 250 points, compiled before, its tables of {name} made anew"""
-    from meanfield.numeric.gaps import compile_gaps
+    from meanfield.numeric.phases.gaps import compile_gaps
 
     theory, w2, b2 = derive(name), np.linspace(0.5, 4.0, 300), np.linspace(0.001, 0.2, 250)
     f, few = theory.activations[0].pieces.expr, (1 if name == "erf" else 25)
@@ -323,14 +323,20 @@ def test_bias_diagram(beside, name, bar):
 def test_phase_table(beside, name, bar):
     """The phase table of K, J and gradients of a full residual network of {name}, every β free, from expansions on"""
     from meanfield.presentation import phase_tables
-    from meanfield.symbolic.asymptotics import cells, resting
+    from meanfield.symbolic.asymptotics import exponent_cells
+    from meanfield.symbolic.asymptotics.schedules import stationary_variance
 
     betas = {f"beta_{s}": f"beta_{s}" for s in "vwab"}
     theory = derive(name, architecture="full_residual", **betas)
     place = dict.fromkeys(("sigma_v", "sigma_w", "sigma_a", "sigma_b"), 1) | {"beta_v": "1/2", "beta_w": "1/4"}
 
     def ours():
-        for cached in (phase_tables.phase_table, cells._witness, cells._affine, resting.is_monotone):
+        for cached in (
+            phase_tables.phase_table,
+            exponent_cells._witness,
+            exponent_cells._affine,
+            stationary_variance.is_monotone,
+        ):
             cached.cache_clear()
         return theory.phase_table("K", "J", "G_w", "G_b")
 
@@ -364,13 +370,13 @@ def test_phase_table_again(beside):
 def test_depth_law_at_a_point(beside, name):
     """The law of J of a full residual network of {name} at one place, V = 1, from the expansions on"""
     from meanfield.presentation import phase_tables
-    from meanfield.symbolic.asymptotics import resting
+    from meanfield.symbolic.asymptotics.schedules import stationary_variance
 
     place = dict.fromkeys(("sigma_v", "sigma_w", "sigma_b"), 1) | {"sigma_a": 2}
     theory = _full(name, v="1/2", w="1/2", a=1, b=1)
 
     def ours():
-        phase_tables.phase_table.cache_clear(), resting.is_monotone.cache_clear()
+        phase_tables.phase_table.cache_clear(), stationary_variance.is_monotone.cache_clear()
         return theory.depth_law("J", **place)
 
     def peer():
@@ -413,11 +419,11 @@ def test_critical_points(beside, name):
     from scipy.special import erf, expit
 
     def ours():
-        from meanfield.symbolic.criticality import points as criticality
-        from meanfield.symbolic.fixed_points import roots
+        from meanfield.symbolic.criticality import critical_points as criticality
+        from meanfield.symbolic.fixed_points import certified_roots
 
         criticality.critical_points.cache_clear()
-        roots._node.cache_clear()
+        certified_roots._node.cache_clear()
         return derive(name).critical_points()
 
     z, weight = np.polynomial.hermite_e.hermegauss(100)

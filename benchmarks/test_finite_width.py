@@ -13,19 +13,12 @@ from conftest import ROOT
 import meanfield as mf
 from meanfield.base.quantities import FINITE_WIDTH, SECOND_ORDER
 from meanfield.base.symbols import n
-from meanfield.symbolic.finite_width import (
-    correlators,
-    layer_law,
-    neuron_sums,
-    orthogonality,
-    variance,
-    weingarten,
-    zonal,
-)
-from meanfield.symbolic.finite_width.pairings import partitions
+from meanfield.symbolic.finite_width import correlator_maps, layer_law, variance, weight_averages
+from meanfield.symbolic.finite_width.haar import orthogonality, weingarten, zonal
+from meanfield.symbolic.finite_width.haar.pairings import partitions
 
 CACHES = (zonal.zonal_functions, zonal.dimensions, weingarten._complete, orthogonality.by_orthogonality)
-STEPS = (correlators.weight_average, layer_law.first_order, neuron_sums.leading, variance.cumulant_maps)
+STEPS = (correlator_maps.weight_average, layer_law.first_order, weight_averages.leading, variance.cumulant_maps)
 ALL = ("K", "Theta", *FINITE_WIDTH)
 FIRST_CALL = """
 import json, time; import meanfield as mf
@@ -63,8 +56,11 @@ def test_maps(beside, inputs, bar):
 
     def derived(weights):
         at = (0,) * 4 if inputs == 1 else (1, 2, 3, 4)
-        names = [x for x in correlators.NAMES if inputs == 1 or x not in correlators.MEANS]
-        found = [correlators.correlator_map(x, at if x in correlators.WHERE else None, weights=weights) for x in names]
+        names = [x for x in correlator_maps.NAMES if inputs == 1 or x not in correlator_maps.MEANS]
+        found = [
+            correlator_maps.correlator_map(x, at if x in correlator_maps.WHERE else None, weights=weights)
+            for x in names
+        ]
         return found + [variance.second_order_map(x, weights=weights) for x in SECOND_ORDER if inputs == 1]
 
     ours, peer = (lambda w=w: _cold(lambda: derived(w), *STEPS) for w in ("orthogonal", "gaussian"))

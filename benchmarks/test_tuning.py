@@ -7,8 +7,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import meanfield as mf
-from meanfield.tuning.descent import through_network
-from meanfield.tuning.tune import _drive, random_inputs
+from meanfield.tuning.network_gains.descent import through_network
+from meanfield.tuning.network_gains.tune import _drive, random_inputs
 
 
 def _exactly(W, x, sigma_w):

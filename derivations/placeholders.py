@@ -28,7 +28,7 @@ square_q, pair_q = sp.symbols("<phi^2>_q <phi_a*phi_b>_q", real=True)  # at Ïƒ_Î
 nested_square, nested_mean = sp.symbols("bar<phi^2> bar<phi>^2", real=True)  # over data at fixed weights, then weights
 square_root = sp.Symbol("<phi^2>_sqrt(K)", real=True)
 
-#: how they are printed: `meanfield.base.latex` reads this table
+#: how they are printed: `meanfield.base.answers.latex` reads this table
 LATEX_NAMES |= {
     mean: r"\langle \varphi \rangle", square: r"\langle \varphi^2 \rangle", slope: r"\langle \varphi'^2 \rangle",
     mean_s: r"\langle \varphi \rangle_s", square_s: r"\langle \varphi^2 \rangle_s",

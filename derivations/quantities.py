@@ -15,7 +15,7 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.pairs import pair_quantity
-from meanfield.base.results import Solution
+from meanfield.base.answers.results import Solution
 from meanfield.base.symbols import D0, J0, Q0, K, l, sigma_b, sigma_w, z
 
 

@@ -11,11 +11,11 @@ from . import symbolic as symbolic
 from . import training as training
 from . import tuning as tuning
 from .base import symbols as symbols
-from .base.results import Law as Law
-from .base.results import MeanFieldError as MeanFieldError
-from .base.results import Solution as Solution
-from .base.results import Status as Status
-from .base.saved import load as load
+from .base.answers.results import Law as Law
+from .base.answers.results import MeanFieldError as MeanFieldError
+from .base.answers.results import Solution as Solution
+from .base.answers.results import Status as Status
+from .base.answers.saved import load as load
 from .comparison.check import check as check
 from .comparison.check import measure as measure
 from .comparison.check import measure_critical_line as measure_critical_line
@@ -44,7 +44,7 @@ from .parametrizations.coordinates.coordinate_check import coordinate_check as c
 from .parametrizations.published import parametrization as parametrization
 from .presentation.citation import cite as cite
 from .recipes.audit.audited import audit as audit
-from .recipes.named import recipe as recipe
+from .recipes.by_name import recipe as recipe
 from .recipes.one_recipe import Recipe as Recipe
 from .symbolic.averages.asked import average as average
 from .symbolic.equality import equal as equal
@@ -55,8 +55,8 @@ from .theory.summaries import summary as summary
 from .theory.theory import Theory as Theory
 from .training.train import train as train
 from .training.trainability import trainability as trainability
-from .tuning.gains import gains as gains
-from .tuning.recommend import recommend as recommend
-from .tuning.tune import tune as tune
+from .tuning.function_gains.gains import gains as gains
+from .tuning.network_gains.tune import tune as tune
+from .tuning.recommendation.recommend import recommend as recommend
 
 __version__: str

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sympy as sp
 
-from meanfield.base.results import Equality
+from meanfield.base.answers.results import Equality
 from meanfield.base.symbols import K
 from meanfield.functions import balls
 from meanfield.functions.activations import Activation, activation
-from meanfield.symbolic.blocks.recursions import one_input_averages
 from meanfield.symbolic.recursion import equal
+from meanfield.symbolic.recursions.block_recursions import one_input_averages
 
 SPELLING = {
     "scale_invariant": "scale_invariant(1.5, -0.25)",

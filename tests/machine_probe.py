@@ -9,10 +9,10 @@ import sys
 import numpy as np
 
 import meanfield as mf
+from meanfield.numeric.lowering.averages.one_gaussian import scalar
 from meanfield.numeric.lowering.evaluators import ROUNDING
-from meanfield.numeric.lowering.scalar import scalar
+from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature import rules
-from meanfield.numeric.quadrature import tables as quadrature
 
 DEPTH = 12
 PLACES = [1e-6, 0.03, 1.0, 7.3, 4.1e3, 1e8]

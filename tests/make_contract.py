@@ -13,7 +13,7 @@ from pathlib import Path
 from contract import encode, place, read_architecture
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.networks.folds import activations_of
 
 DATA = Path(__file__).parent / "data" / "contract.json"

@@ -9,8 +9,8 @@ from __future__ import annotations
 import mpmath as mp
 import sympy as sp
 
-from meanfield.symbolic.finite_width.correlators import correlator_map
-from meanfield.symbolic.finite_width.fields import Mean, Sigma
+from meanfield.symbolic.finite_width.correlator_maps import correlator_map
+from meanfield.symbolic.finite_width.neuron_fields import Mean, Sigma
 
 
 def tanh(x):

@@ -15,13 +15,13 @@ from flint import acb, arb
 
 import meanfield as mf
 from meanfield.base.symbols import Z, sigmoid, softplus, z
+from meanfield.empirical.functions.reference_functions import pair_of
 from meanfield.empirical.functions.registry import TWINS
-from meanfield.empirical.functions.twins import pair_of
 from meanfield.functions import balls
 from meanfield.functions.activations import activation, activations, register
 from meanfield.functions.growth import bound, decay
-from meanfield.functions.parser import parse
 from meanfield.functions.piecewise import pieces
+from meanfield.functions.reading.parser import parse
 
 HOSTILE = [
     ("__import__('os').system('touch hacked')", "not allowed"),

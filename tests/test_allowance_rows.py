@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from meanfield.base.results import Estimate, MeanFieldError
+from meanfield.base.answers.results import Estimate, MeanFieldError
 from meanfield.comparison import allowances
 from meanfield.comparison.allowances import _rows, compare, narrower, narrower_layers
 

@@ -10,12 +10,12 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.comparison import check as comparison
-from meanfield.comparison.corrections import Corrections, corrections
+from meanfield.comparison.finite_width_allowance import Corrections, corrections
 from meanfield.functions.activations import activation
-from meanfield.numeric.pair_corrections import pair_corrections
-from meanfield.symbolic.finite_width.correlators import correlator_map, in_averages
+from meanfield.numeric.finite_width.pair_corrections import pair_corrections
+from meanfield.symbolic.finite_width.correlator_maps import correlator_map, in_averages
 from meanfield.symbolic.finite_width.layer_law import correlator
-from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
+from meanfield.symbolic.finite_width.weight_averages import C_W, C_b
 
 PLAIN, SKIP = mf.derive("tanh"), mf.derive("tanh", residual=True)
 AT = dict(sigma_w=1.2, sigma_b=0.1)

@@ -8,16 +8,16 @@ import sympy as sp
 from scipy.integrate import quad
 
 import meanfield as mf
-from meanfield.base.results import Status
+from meanfield.base.answers.results import Status
 from meanfield.base.symbols import J, J_ab, K, K_ab, Theta, Theta_ab, distance, sigma_b, sigma_w, tokens
 from meanfield.networks import Attention, Dense, LayerNorm, Network, Nonlinearity, Residual, RMSNorm, Scale, Sequential
 from meanfield.networks import architectures as nets
-from meanfield.symbolic.averages.overlap import overlap, overlap_slope
-from meanfield.symbolic.blocks.across import K_other, K_same, Theta_other, Theta_same, across
-from meanfield.symbolic.blocks.collapse import collapsed
-from meanfield.symbolic.blocks.exchangeable import exchangeable
-from meanfield.symbolic.blocks.recursions import one_input
-from meanfield.symbolic.blocks.shares import shares
+from meanfield.symbolic.averages.nodes.overlap import overlap, overlap_slope
+from meanfield.symbolic.recursions.block_recursions import one_input
+from meanfield.symbolic.recursions.tokens.collapse import collapsed
+from meanfield.symbolic.recursions.tokens.exchangeable import exchangeable
+from meanfield.symbolic.recursions.tokens.shares import shares
+from meanfield.symbolic.recursions.tokens.two_sequences import K_other, K_same, Theta_other, Theta_same, across
 
 SIGMAS = {name: 1 for name in ("sigma_e", "sigma_q", "sigma_k", "sigma_v", "sigma_o", "sigma_1", "sigma_2")}
 

@@ -11,7 +11,7 @@ import pytest
 from audit_configs import BERT, CORE, GEMMA2, LLAMA, MEGATRON, NEOX_20B, SMALL, STORIES, VIT, without
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,17 @@ import pytest
 import sympy as sp
 from flint import acb, arb, fmpq
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z, sigmoid, softplus
 from meanfield.functions import balls
-from meanfield.functions.balls.functions import _BALLS
+from meanfield.functions.balls.ball_functions import _BALLS
 from meanfield.functions.balls.straight_line import compile_program
 from meanfield.functions.signs import _without_minus
-from meanfield.numeric.lowering import near_zero, stretches
-from meanfield.symbolic.averages import enclosure, expansion, finite_parts
+from meanfield.numeric.lowering import near_zero
+from meanfield.numeric.lowering.averages import equal_norm_distance
+from meanfield.symbolic.averages import enclosure
 from meanfield.symbolic.averages import node as nodes
+from meanfield.symbolic.averages.expansions import expansion, finite_parts
 from meanfield.symbolic.averages.node import average
 
 z = Z[0]
@@ -180,8 +182,8 @@ def test_what_cancels_at_small_variances_has_a_series():
 
 def test_scales_that_a_variance_holds():
     """A power on either side of 0 has no scale of its own; tanh(64z) is 64 times as steep as tanh(z)."""
-    assert [stretches.rate_of(f) for f in (sp.Max(0, z), z**3, sp.Abs(z), sp.Max(z / 5, z))] == [0, 0, 0, 0]
-    assert stretches.rate_of(sp.tanh(z)) == stretches.rate_of(sp.tanh(z / 64)) == 1.0
-    assert 64 <= stretches.rate_of(sp.tanh(64 * z)) <= 64**2
+    assert [equal_norm_distance.rate_of(f) for f in (sp.Max(0, z), z**3, sp.Abs(z), sp.Max(z / 5, z))] == [0, 0, 0, 0]
+    assert equal_norm_distance.rate_of(sp.tanh(z)) == equal_norm_distance.rate_of(sp.tanh(z / 64)) == 1.0
+    assert 64 <= equal_norm_distance.rate_of(sp.tanh(64 * z)) <= 64**2
     for f in (sp.Piecewise((0, z < 1), (z - 1, True)), sp.Piecewise((z, z < 0), (z**2, True)), sp.exp(z) + z**2):
-        assert not stretches.scale_free(f)
+        assert not equal_norm_distance.scale_free(f)

@@ -12,7 +12,7 @@ import meanfield as mf
 from meanfield.base.symbols import K, K_aa, K_ab, K_bb, P, Z, z
 from meanfield.functions.activations import activation
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.blocks.recursions import slope_average
+from meanfield.symbolic.recursions.block_recursions import slope_average
 
 TANH2 = average(sp.tanh(z) ** 2, K)
 

@@ -12,11 +12,11 @@ from flint import arb
 from helpers import quantities, record
 
 import meanfield as mf
-from meanfield.base.results import InfiniteAverage, MeanFieldError
+from meanfield.base.answers.results import InfiniteAverage, MeanFieldError
 from meanfield.base.symbols import K, Z, z
 from meanfield.functions import balls
 from meanfield.functions.piecewise import Pieces
-from meanfield.numeric.lowering.scalar import scalar
+from meanfield.numeric.lowering.averages.one_gaussian import scalar
 from meanfield.symbolic.averages import enclosure
 from meanfield.symbolic.averages.node import Average, average
 
@@ -116,7 +116,7 @@ def test_weak_derivative_keeps_its_jump_terms(name):
 
 
 def test_infinite_averages_say_so():
-    from meanfield.symbolic.blocks.recursions import slope_average
+    from meanfield.symbolic.recursions.block_recursions import slope_average
 
     assert slope_average(record("step")) == sp.oo
     with pytest.raises((InfiniteAverage, MeanFieldError), match="does not exist"):

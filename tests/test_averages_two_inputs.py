@@ -14,11 +14,11 @@ from oracle_float import NUMPY_TWINS, one_input_float, two_input_float
 
 from meanfield.base.symbols import K_aa, K_ab, K_bb, Z
 from meanfield.functions import balls
-from meanfield.numeric.lowering import printing
-from meanfield.numeric.lowering.pairs import pair, sine2_of
+from meanfield.numeric.lowering.averages.two_gaussians import pair, sine2_of
+from meanfield.numeric.lowering.text import printing
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.blocks.recursions import slope_average
 from meanfield.symbolic.equality import closed
+from meanfield.symbolic.recursions.block_recursions import slope_average
 
 POINTS = (1e-4, 1.0, 1e4)
 CORRELATIONS = (-1.0, -0.9, 0.0, 0.3, 0.9, 1 - 1e-6, 1.0)

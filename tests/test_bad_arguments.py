@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import meanfield as mf
 from meanfield import empirical
+from meanfield.base.answers.results import Status
 from meanfield.base.arguments import WORDS
-from meanfield.base.results import Status
 from meanfield.cli.app import app
 
 ERF, SKIP = mf.derive("erf"), mf.derive("erf", mu="mu")

@@ -6,11 +6,11 @@ import mpmath as mp
 import pytest
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
-from meanfield.symbolic.asymptotics.balance import Balance
-from meanfield.symbolic.asymptotics.tails import Meeting, Tail, tail, unlike
+from meanfield.symbolic.asymptotics.schedules.balance import Balance
+from meanfield.symbolic.asymptotics.schedules.power_tails import Meeting, Tail, tail, unlike
 
 z, R = Z[0], sp.Rational
 

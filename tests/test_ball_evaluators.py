@@ -16,17 +16,17 @@ import sympy as sp
 from flint import acb, arb, fmpq
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Z, sigmoid, softplus
 from meanfield.functions import balls
 from meanfield.functions.activations import activation
-from meanfield.functions.balls.functions import _BALLS
+from meanfield.functions.balls.ball_functions import _BALLS
 from meanfield.functions.balls.straight_line import compile_program
-from meanfield.functions.heads import records
+from meanfield.functions.elementary import records
 from meanfield.functions.series.ball_series import ball_series, coefficients
 from meanfield.symbolic.averages import enclosure
 from meanfield.symbolic.averages.node import _surely_not_odd, average
-from meanfield.symbolic.criticality.points import critical_points, curvature
+from meanfield.symbolic.criticality.critical_points import critical_points, curvature
 
 z, y = Z[:2]
 METHODS = ["exp", "erf", "erfc", "erfi", "tanh", "sech", "sinh", "cosh", "sin", "cos", "gamma"]

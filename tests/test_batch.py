@@ -17,11 +17,11 @@ import meanfield as mf
 from meanfield import BatchNorm, Dense, LayerNorm, Nonlinearity, Pool, Residual, Scale, Sequential
 from meanfield.base.symbols import J, J_ab, K, K_ab, Z, sigma_b, sigma_w
 from meanfield.networks import AffineNorm
-from meanfield.numeric.lowering import common as lowering
+from meanfield.numeric.lowering.many_positions import nested_quadrature as lowering
 from meanfield.numeric.quadrature.sphere import sphere_value
-from meanfield.symbolic.averages.common import Common
 from meanfield.symbolic.averages.node import average, independent
-from meanfield.symbolic.averages.sphere import SphereAverage, sphere
+from meanfield.symbolic.averages.nodes.shared_averages import Common
+from meanfield.symbolic.averages.nodes.spheres import SphereAverage, sphere
 
 BN, D = BatchNorm(), Dense()
 RELU, TANH, GELU, STEP = (Nonlinearity(n) for n in ("relu", "tanh", "gelu", "step"))

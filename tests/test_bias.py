@@ -10,7 +10,7 @@ import sympy as sp
 from scipy.special import erf
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z, z
 from meanfield.bias.guessing import BiasPhase, bias_recursion
 from meanfield.functions.activations import activation

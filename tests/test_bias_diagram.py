@@ -14,8 +14,8 @@ from scipy.special import erf
 import meanfield as mf
 from meanfield.base.files import figure_of
 from meanfield.bias.guessing import BiasPhase
-from meanfield.numeric import gaps
-from meanfield.numeric.gap_tables import Panel
+from meanfield.numeric.phases import gaps
+from meanfield.numeric.phases.gap_tables import Panel
 
 SPEC = {  # tanh, σ_b² = 0.1: σ_w² → c*
     2.5: 0.664361346727,

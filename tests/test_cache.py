@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import meanfield
-from meanfield.numeric.lowering import cache
+from meanfield.numeric.lowering.modules import cache
 
 ROOT = Path(meanfield.__file__).parent
 

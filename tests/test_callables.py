@@ -14,7 +14,7 @@ import sympy as sp
 import meanfield as mf
 from meanfield.base.symbols import z
 from meanfield.empirical.functions.tabulated import sources, tabulated
-from meanfield.functions.callables import POINTS, Unreadable, nearest, points, traced, values_of
+from meanfield.functions.reading.callables import POINTS, Unreadable, nearest, points, traced, values_of
 
 READ = {
     "tanh": (np.tanh, sp.tanh(z)),

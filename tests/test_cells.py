@@ -10,11 +10,11 @@ import pytest
 import sympy as sp
 from scipy.optimize import linprog
 
-from meanfield.base.results import MeanFieldError
-from meanfield.symbolic.asymptotics.cells import At, Cell, Split, Undecided, is_zero, partition
-from meanfield.symbolic.asymptotics.growth import Growth, exponential, regular
-from meanfield.symbolic.asymptotics.orders import Group, extreme
-from meanfield.symbolic.asymptotics.phase_tree import _strength
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.symbolic.asymptotics.exponent_cells import At, Cell, Split, Undecided, is_zero, partition
+from meanfield.symbolic.asymptotics.log_growth import Growth, exponential, regular
+from meanfield.symbolic.asymptotics.tables.phase_tree import _strength
+from meanfield.symbolic.asymptotics.tables.row_orders import Group, extreme
 
 X = sp.symbols("x y z", real=True)
 R = sp.Rational

@@ -10,12 +10,12 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import Solution, Status
+from meanfield.base.answers.results import Solution, Status
 from meanfield.base.symbols import Z, parameter
-from meanfield.symbolic.criticality import lines as critical_lines
+from meanfield.symbolic.criticality import critical_lines
+from meanfield.symbolic.fixed_points import all_fixed_points as fixed_points
 from meanfield.symbolic.fixed_points import exclusion, half_line
-from meanfield.symbolic.fixed_points import points as fixed_points
-from meanfield.symbolic.fixed_points.points import FixedPoints
+from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoints
 
 R = sp.Rational
 z = Z[0]
@@ -284,7 +284,7 @@ def fresh(function):
 
 def test_one_change_of_sign_is_settled_by_the_proved_ends(monkeypatch):
     """Planted: the sign far out taken to be that near 0, as if nothing were left to find."""
-    from meanfield.symbolic.criticality.points import critical_points
+    from meanfield.symbolic.criticality.critical_points import critical_points
 
     fresh(critical_points)
     assert_complete_critical_points()
@@ -383,20 +383,20 @@ def test_a_measured_list_of_points_makes_measured_laws():
 
 def attractors_of(loop_edit=lambda text: text):
     """The number of attracting states of GELU at σ_w² = 2.89, σ_b = 0, by the generated module run as plain Python."""
-    from meanfield.numeric import phase
+    from meanfield.numeric.phases import phase_grids
 
     recursion = mf.derive("gelu").recursion("K", "J")
-    text, arrays = phase._generate(recursion, ("sigma_b", "sigma_w"))
+    text, arrays = phase_grids._generate(recursion, ("sigma_b", "sigma_w"))
     text = loop_edit("\n".join(t for t in text.splitlines() if not t.startswith(("from numba", "import numba"))))
     space: dict = {"njit": lambda *a, **k: (a[0] if a else lambda f: f), "prange": range}
     exec(compile(text, "generated", "exec"), space)
     tables = tuple(arrays[f"T{i}"] for i in range(sum(key.startswith("T") for key in arrays)))
-    nodes = np.zeros((4, phase.GRID.size))
+    nodes = np.zeros((4, phase_grids.GRID.size))
     K_star, chi, count = np.empty(1), np.empty(1), np.zeros(1, dtype=np.int64)
     with np.errstate(all="ignore"):
-        space["tabulate"](phase.GRID, tables, nodes)
+        space["tabulate"](phase_grids.GRID, tables, nodes)
         sigma = np.array([[0.0], [1.7]])
-        space["point"](0, phase.GRID, nodes, np.array([2.89]), sigma, tables, K_star, chi, count)
+        space["point"](0, phase_grids.GRID, nodes, np.array([2.89]), sigma, tables, K_star, chi, count)
     return int(count[0]), float(K_star[0])
 
 
@@ -449,7 +449,7 @@ def test_no_error_is_rounded_to_zero():
     """A radius below the smallest double stays above 0."""
     from flint import arb
 
-    from meanfield.symbolic.fixed_points.roots import from_ball
+    from meanfield.symbolic.fixed_points.certified_roots import from_ball
 
     tiny = from_ball(arb("1e-400", "1e-420"))
     assert isinstance(tiny, Solution) and tiny.error > 0

@@ -68,7 +68,7 @@ def test_planted_error_is_caught_at_small_size():
 @pytest.mark.slow
 def test_standard_report_catches_planted_errors(monkeypatch):
     """Default settings (exact in law, width 10⁴, 200 networks): variance of the weights 1 % off, φ′ missing once."""
-    from meanfield.empirical.network import operations
+    from meanfield.empirical.network.operations import operations
 
     theory = mf.derive("tanh")
     sigmas = {"sigma_w": 1.0, "sigma_b": 0.1}

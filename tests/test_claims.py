@@ -121,7 +121,7 @@ ENGINE = ("derive", "average", "at_infinity", "at_zero", "decay", "haar_moment",
 ENGINE += ("first_linear_layer", "tune", "tuning_rates", "tuning_region", "ClassFraction", "measure", "recipe")
 # their functions, too
 BESIDE = ("meanfield.bias.guessing", "meanfield.theory.depth_scales", "meanfield.correlators.linear_networks")
-BESIDE += ("meanfield.symbolic.finite_width.words",)
+BESIDE += ("meanfield.symbolic.finite_width.monomials",)
 
 
 class Asked(Exception):

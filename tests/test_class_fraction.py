@@ -295,7 +295,7 @@ def test_variance_of_many_classes(classes, gamma):
 
 def test_variance_of_two_classes_by_the_formula_for_many():
     """The integral over correlations knows nothing of arcsin."""
-    from meanfield.numeric.fractions import variance
+    from meanfield.bias.class_numbers import variance
 
     for angle in (1e-9, math.pi / 2):
         assert_close(variance(2, angle), angle / (2 * math.pi), 1e-12)

@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 
 import meanfield
-from meanfield.base.drawing import plot_report
-from meanfield.base.export import Result
+from meanfield.base.answers.drawing import plot_report
+from meanfield.base.answers.export import Result
 from meanfield.cli import app as cli
-from meanfield.cli import doctor as cli_doctor
-from meanfield.cli import help as cli_help
-from meanfield.cli import output as cli_output
-from meanfield.cli import reading as cli_reading
+from meanfield.cli.commands import doctor as cli_doctor
+from meanfield.cli.terminal import help as cli_help
+from meanfield.cli.terminal import output as cli_output
+from meanfield.cli.terminal import reading as cli_reading
 from meanfield.comparison import check as comparison
 
 VERBS = tuple(cli.VERBS)  # fmt: skip

@@ -16,8 +16,8 @@ import test_cli
 from scipy.special import erf
 
 import meanfield
-from meanfield.cli import critical_output as cli_criticality
-from meanfield.presentation.diagrams import PHASES as NAMES
+from meanfield.cli.terminal import critical_output as cli_criticality
+from meanfield.presentation.phase_diagram import PHASES as NAMES
 
 run, strict = test_cli.run, test_cli.strict
 POINT = "critical gelu --sigma-w 1.7 --sigma-b 0"

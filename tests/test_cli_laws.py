@@ -6,7 +6,7 @@ import pytest
 import test_cli
 
 from meanfield.base.quantities import CORRELATORS
-from meanfield.cli import laws
+from meanfield.cli.commands import law
 
 run, strict = test_cli.run, test_cli.strict
 
@@ -15,7 +15,7 @@ run, strict = test_cli.run, test_cli.strict
 def test_laws_of_correlators_are_asked_for_together(run, monkeypatch, names):
     """One name, or all that there are; an empty part between commas is none. Rates that were left out are not given."""
     asked = []
-    monkeypatch.setattr(laws, "_of_correlators", lambda *given: asked.append(given))
+    monkeypatch.setattr(law, "_of_correlators", lambda *given: asked.append(given))
     code, _, error = run(f"law relu --lambda-w 1/2 --quantity ' {', ,'.join(names)} '")
     assert code == 0, error
     (theory, weights, found, values, rates, order, form) = asked[0]

@@ -11,9 +11,9 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import Solution, Status
-from meanfield.cli import critical_output as critical
-from meanfield.cli import output as out
+from meanfield.base.answers.results import Solution, Status
+from meanfield.cli.terminal import critical_output as critical
+from meanfield.cli.terminal import output as out
 from meanfield.functions.activations import activation
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Sequential
 

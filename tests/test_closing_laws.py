@@ -10,10 +10,10 @@ import sympy as sp
 from numba import njit
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Z, distance, l
-from meanfield.symbolic.averages.closeness import gap_powers, stretch_powers
-from meanfield.symbolic.averages.stretch import Stretch, stretch
+from meanfield.symbolic.averages.expansions.closeness import gap_powers, stretch_powers
+from meanfield.symbolic.averages.nodes.equal_norms import Stretch, stretch
 
 
 def law(name, quantity, sigma_w, sigma_b, **keywords):

@@ -15,7 +15,7 @@ import sympy as sp
 from contract import decode, place, read_architecture
 
 import meanfield as mf
-from meanfield.base.results import Equality
+from meanfield.base.answers.results import Equality
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.equality import equal
 

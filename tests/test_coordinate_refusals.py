@@ -177,7 +177,7 @@ class Doubled(Block):
 
 
 def test_a_stage_of_ones_own_is_used():
-    from meanfield.parametrizations.step.stages import STAGES
+    from meanfield.parametrizations.step.training_stages import STAGES
 
     class Twice(Stage):
         def forward(self, x):

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import erf
 
 import meanfield as mf
-from meanfield.numeric import correlations as module
+from meanfield.numeric.phases import correlations as module
 
 
 def iterated(phi, sigma_w2: float, sigma_b2: float, layers: int, c: float = 0.5, steps: int | None = None, nodes=301):

@@ -18,9 +18,9 @@ from scipy.optimize import least_squares
 import meanfield as mf
 from meanfield.base.symbols import l
 from meanfield.functions.activations import activation
-from meanfield.symbolic.correlator_laws import points
+from meanfield.symbolic.correlator_laws import positive_variance
 from meanfield.symbolic.correlator_laws.scale_invariant import expr_of, summed
-from meanfield.symbolic.finite_width.recursions import ORDER
+from meanfield.symbolic.finite_width.correlator_recursions import ORDER
 
 NAMES = ("V", "G1", "A", "B", "D", "F", "P", "Q", "R", "S", "T", "U", "Theta", "Theta1", "J1")
 CRITICAL = dict(sigma_w=1, sigma_b=0)
@@ -343,7 +343,7 @@ def test_one_layer_far_out(weights):
     point = next(p for p in theory.critical_points() if p.kind == "half-stable")
     rates = sp.sympify(point.sigma_w.value) ** 2, sp.sympify(point.sigma_b.value) ** 2
     rates = tuple(sp.Rational(sp.N(r, 40)) for r in rates)
-    system = points._half_stable(activation("silu"), weights, point, rates, 1)
+    system = positive_variance._half_stable(activation("silu"), weights, point, rates, 1)
     names = [x for x in ORDER if x != "K"]
     K = system.solution("K")
     start = {"K": float(sum(float(system.expr(c)) * far ** float(str(k[0])) for k, c in K.terms.items() if k[0] >= -1))}

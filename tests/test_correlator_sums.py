@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError, Solution, Status
+from meanfield.base.answers.results import MeanFieldError, Solution, Status
 from meanfield.base.symbols import J, K, Z, l
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.correlator_laws import points
+from meanfield.symbolic.correlator_laws import positive_variance
 from meanfield.symbolic.correlator_laws.scale_invariant import (
     NotClosed,
     _antidifference,
@@ -20,7 +20,7 @@ from meanfield.symbolic.correlator_laws.scale_invariant import (
     monomials,
     summed,
 )
-from meanfield.symbolic.fixed_points.points import FixedPoint
+from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint
 
 R, S = sp.Rational, sp.S
 
@@ -64,7 +64,7 @@ def test_powers_of_K():
 
 def test_how_K_comes_where_that_is_not_known_is_refused(monkeypatch):
     """χ_K is 1 to 1e-9, and no exact maps say how K comes there."""
-    monkeypatch.setattr(points, "slow_approach", lambda *_: None)
+    monkeypatch.setattr(positive_variance, "slow_approach", lambda *_: None)
     star = FixedPoint(
         Solution(S(2), Status.EXACT), Solution(R(1, 2), Status.EXACT), Solution(S.One, Status.CERTIFIED, 1e-9), "stable"
     )
@@ -72,4 +72,4 @@ def test_how_K_comes_where_that_is_not_known_is_refused(monkeypatch):
         recursion=lambda: {"K": K, "J": J}, point=star, start=S.One, points=SimpleNamespace(monotone=True)
     )
     with pytest.raises(MeanFieldError, match=r"chi_K is 1 at K\* = 2, to 1.0e-09, and how K comes there is not known"):
-        points._slow.__wrapped__(place, 2)
+        positive_variance._slow.__wrapped__(place, 2)

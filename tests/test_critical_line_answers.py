@@ -8,10 +8,10 @@ import mpmath as mp
 import pytest
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError, Status
+from meanfield.base.answers.results import MeanFieldError, Status
 from meanfield.base.symbols import K, Z, sigma_w
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.criticality.lines import CriticalLine, _at_zero, _inverse, _positive, _ray
+from meanfield.symbolic.criticality.critical_lines import CriticalLine, _at_zero, _inverse, _positive, _ray
 from meanfield.symbolic.criticality.small_bias import _composed, _power, inverted
 
 z, R = Z[0], sp.Rational

@@ -12,7 +12,7 @@ from mpmath import mp
 from oracle_criticality import averages
 
 import meanfield as mf
-from meanfield.base.results import Status
+from meanfield.base.answers.results import Status
 from meanfield.base.symbols import K, l, parameter, sigma_w
 from meanfield.networks.records import LayerNorm, Residual, Sequential, mlp
 from meanfield.symbolic.asymptotics.scaling import decay, logarithm

@@ -8,7 +8,7 @@ import mpmath as mp
 import pytest
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError, Status, Term
+from meanfield.base.answers.results import MeanFieldError, Status, Term
 from meanfield.base.symbols import K, l
 from meanfield.symbolic.asymptotics.depth import (
     CONSTANT,

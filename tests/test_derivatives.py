@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import softplus, z
 from meanfield.functions import zeros
 from meanfield.functions.derivatives import derivative, expanded

@@ -15,13 +15,13 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base import printed
+from meanfield.base.answers import plain_text
 from meanfield.base.symbols import K, Z, parameter, sigmoid, softplus, z
 from meanfield.empirical import criticality_grid
 from meanfield.functions.activations import activation
 from meanfield.functions.growth import Bound, bound, lower
-from meanfield.functions.parser import number
 from meanfield.functions.ranges import span
+from meanfield.functions.reading.parser import number
 from meanfield.networks.records import Constant, exact
 from meanfield.symbolic.criticality import rounding
 
@@ -551,7 +551,7 @@ def test_printed_answers_fit_eighty_columns():
 @pytest.mark.parametrize("columns", [30, 79])
 def test_lines_break_without_losing_anything(columns):
     text = "  K = " + " + ".join(f"sqrt(pi)*f(K, {i})/3" for i in range(20)) + "\n(short)\n  " + "9" * 200
-    lines = printed.wrapped(text, columns)
+    lines = plain_text.wrapped(text, columns)
     assert max(map(len, lines.splitlines())) <= columns and "".join(lines.split()) == "".join(text.split())
 
 

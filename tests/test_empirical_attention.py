@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import Ensemble, draw_network, run_ensemble
 from meanfield.empirical.functions.jets import Jet
-from meanfield.empirical.network.carried import ParameterTangents, Tangents
+from meanfield.empirical.network.operations.operation_walk import Passage, Site
 from meanfield.empirical.network.program import attention, operations
-from meanfield.empirical.network.walk import Passage, Site
+from meanfield.empirical.network.tangents_and_cotangents import ParameterTangents, Tangents
 from meanfield.empirical.observables.inputs import Inputs
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.training.passes import Layers, Trainee
@@ -28,7 +28,7 @@ from meanfield.networks.records import (
     Schedule,
     Sequential,
 )
-from meanfield.tuning.instance import Instance
+from meanfield.tuning.network_gains.instance import Instance
 
 T, N = 5, 8
 SIGMAS = {"sigma_w": 1.7, "sigma_b": 0.4}
@@ -222,7 +222,7 @@ def test_parts_of_a_long_signal_are_the_whole(monkeypatch):
     t, u = rng.standard_normal((3, *X.shape)), rng.standard_normal((3, 2 * T, N))
     z, pushed, pulled = (network.forward(X), network.network.jvp(X, t)[1], network.network.vjp(X, u)[1])
     for size in (1, 2 * 4 * T * T):
-        monkeypatch.setattr("meanfield.empirical.network.softmax._CHUNK", size)
+        monkeypatch.setattr("meanfield.empirical.network.operations.softmax._CHUNK", size)
         assert_close(network.forward(X), z, 1e-14)
         assert_close(network.network.jvp(X, t)[1], pushed, 1e-13)
         assert_close(network.network.vjp(X, u)[1], pulled, 1e-13)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import run_ensemble
 from meanfield.empirical.observables import measurement
 from meanfield.empirical.observables.classes import (

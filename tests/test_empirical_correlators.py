@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import run_ensemble
 from meanfield.networks.records import BatchNorm, Dense, LayerNorm, Nonlinearity, Pool, Residual, Sequential, mlp
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from meanfield.base.results import Estimate, MeanFieldError
+from meanfield.base.answers.results import Estimate, MeanFieldError
 from meanfield.empirical import CriticalityEstimate, criticality_grid, measure_criticality, run_ensemble
 from meanfield.empirical.random.philox import normals
 from meanfield.empirical.shared import grid

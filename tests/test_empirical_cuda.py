@@ -16,12 +16,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import Ensemble, ScalarPair, run_ensemble
 from meanfield.empirical.cuda import device as cuda
 from meanfield.empirical.cuda.launches import LAUNCHES
 from meanfield.empirical.ensemble import scaleout
-from meanfield.empirical.network.operations import NormalizeRoot
+from meanfield.empirical.network.operations.operations import NormalizeRoot
 from meanfield.empirical.observables.inputs import Inputs
 from meanfield.empirical.observables.measurement import Plan
 from meanfield.empirical.observables.wanted import Measurement

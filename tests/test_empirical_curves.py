@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import JacobianCurves, jacobian_curves, measure_criticality, run_ensemble
-from meanfield.empirical.network.derivatives import Projection, Slope
+from meanfield.empirical.network.operations.operation_derivatives import Projection, Slope
 from meanfield.empirical.observables.norms import draw_probes
 from meanfield.empirical.random.matrices import HeldMatrix
 from meanfield.empirical.shared import curves
-from meanfield.empirical.shared.weights import Shared
+from meanfield.empirical.shared.shared_weights import Shared
 from meanfield.networks.folds import symbols_in
 from meanfield.networks.records import BatchNorm, Dense, LayerNorm, Nonlinearity, Param, Pool, Residual, Sequential, mlp
 

@@ -8,8 +8,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from meanfield.base.results import MeanFieldError
-from meanfield.empirical.functions import twins
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.empirical.functions import reference_functions
 from meanfield.empirical.observables.differentials import LayerTensors, correlator_samples, differentials
 
 WIDTHS = (3, 2, 3, 2)  # n_0, …, n_3
@@ -28,7 +28,7 @@ def _network(biases=True, widths=WIDTHS, seed=5):
 
 def _found(name, biases=True, order=3, inputs=INPUTS[:1], change=None, rates=(RATE_W, RATE_B)):
     """The layers of the code under test; `change` turns σ, σ′, σ″, σ‴ into wrong ones."""
-    exact = twins.derivatives(name, 3)
+    exact = reference_functions.derivatives(name, 3)
     derivatives = exact if change is None else lambda z: change(*exact(z))
     return list(differentials(*_network(biases), inputs, derivatives, *rates, order))
 
@@ -312,7 +312,7 @@ def test_fewer_inputs_are_the_same_numbers():
 
 def test_a_second_run_gives_the_same_bits_and_leaves_what_it_gave():
     W, b = _network(widths=(4, 9, 9, 9, 9))
-    arguments = W, b, np.ones((1, 4)), twins.derivatives("tanh", 3), [1.0] * 4, [0.5] * 4, 3
+    arguments = W, b, np.ones((1, 4)), reference_functions.derivatives("tanh", 3), [1.0] * 4, [0.5] * 4, 3
     kept = list(differentials(*arguments))
     for t, again in zip(differentials(*arguments), kept, strict=True):
         for name, value in vars(t).items():
@@ -323,14 +323,18 @@ def test_layers_are_read_as_they_are_needed():
     W, b = _network()
     read = []
     weights = (read.append(l) or matrix for l, matrix in enumerate(W, start=1))
-    for layer, _ in enumerate(differentials(weights, b, INPUTS, twins.derivatives("sin", 1), RATE_W, RATE_B, 1), 1):
+    for layer, _ in enumerate(
+        differentials(weights, b, INPUTS, reference_functions.derivatives("sin", 1), RATE_W, RATE_B, 1), 1
+    ):
         assert read == list(range(1, layer + 1))
     assert layer == 3
 
 
 def test_an_overflow_is_carried_on_without_a_warning():
     W = [1e200 * np.ones((2, 2))] * 3
-    *_, last = differentials(W, [None] * 3, np.ones((1, 2)), twins.derivatives("monomial", 3), [1] * 3, [1] * 3, 3)
+    *_, last = differentials(
+        W, [None] * 3, np.ones((1, 2)), reference_functions.derivatives("monomial", 3), [1] * 3, [1] * 3, 3
+    )
     assert not np.isfinite(last.ddI).all()
 
 
@@ -409,12 +413,15 @@ def test_only_the_tensors_that_are_there_are_averaged():
         ({"weights": _network()[0][:2]}, "layer 3 has not got weights"),
         ({"rate_w": [1.0], "rate_b": [1.0]}, "layer 2 has not got rates"),
         ({"rate_w": [1.0]}, "one number for each layer, but they have 1 and 3"),
-        ({"derivatives": twins.derivatives("sin", 2)}, "Order 3 needs σ and its first 3 derivatives, but .* 3 arrays"),
+        (
+            {"derivatives": reference_functions.derivatives("sin", 2)},
+            "Order 3 needs σ and its first 3 derivatives, but .* 3 arrays",
+        ),
     ],
 )
 def test_refusals(change, message):
     W, b = _network()
-    arguments = {"weights": W, "biases": b, "inputs": INPUTS, "derivatives": twins.derivatives("sin", 3)}
+    arguments = {"weights": W, "biases": b, "inputs": INPUTS, "derivatives": reference_functions.derivatives("sin", 3)}
     arguments |= {"rate_w": RATE_W, "rate_b": RATE_B, "order": 3} | change
     with pytest.raises(MeanFieldError, match=message):
         list(differentials(**arguments))

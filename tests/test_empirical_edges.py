@@ -7,9 +7,9 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import ScalarPair, run_ensemble
-from meanfield.empirical.ensemble import blocks
+from meanfield.empirical.ensemble import ensemble_blocks
 from meanfield.empirical.network.network import Ensemble
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Residual, Sequential, mlp
 
@@ -27,9 +27,9 @@ def test_a_jackknife_of_j_is_in_units_of_j():
 def test_parts_of_a_block_are_merged_exactly(monkeypatch):
     """Networks are summed up a few at a time; means, deviations and shifts are those of all."""
     more = {"quantities": ("J", "V"), "keep_samples": False, "networks": 40}
-    monkeypatch.setattr(blocks, "MOST_BLOCKS", 2)
+    monkeypatch.setattr(ensemble_blocks, "MOST_BLOCKS", 2)
     whole = run_ensemble(mlp("relu"), **SIZES | more)
-    monkeypatch.setattr(blocks, "TOGETHER", 3)
+    monkeypatch.setattr(ensemble_blocks, "TOGETHER", 3)
     parts = run_ensemble(mlp("relu"), **SIZES | more)
     for name in ("K", "J", "V", "log_J"):
         one, other = whole.estimate(name), parts.estimate(name)

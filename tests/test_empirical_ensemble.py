@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import meanfield
-from meanfield.base.results import Estimate, MeanFieldError
+from meanfield.base.answers.results import Estimate, MeanFieldError
 from meanfield.empirical import Ensemble, ScalarPair, run_ensemble
 from meanfield.networks.records import Dense, Nonlinearity, Param, Residual, Sequential, mlp
 
@@ -266,14 +266,17 @@ SECOND_PROCESS = """
 import numpy as np
 from meanfield.networks.records import mlp
 from meanfield.empirical.ensemble import ensemble
-from meanfield.empirical.functions import registry as functions, twins
-from meanfield.empirical.network import carried, derivatives, forward
+from meanfield.empirical.functions import reference_functions
+from meanfield.empirical.functions import registry as functions
+from meanfield.empirical.network import tangents_and_cotangents as carried
+from meanfield.empirical.network.operations import forward
+from meanfield.empirical.network.operations import operation_derivatives as derivatives
 from meanfield.empirical.observables import norms as observables
 from meanfield.empirical.random import philox
 block = mlp("tanh", mu=1, norm="pre")
 sizes = {"width": 5, "depth": 3, "networks": 2, "correlation": 0.5}
 run = ensemble.run_ensemble(block, sigma_w=1, sigma_b=0.1, theta=True, **sizes)
-pair = twins.pair_of("tanh")
+pair = reference_functions.pair_of("tanh")
 kernels = [functions.elementwise(pair.phi), functions.elementwise(pair.dphi), philox.fill_stream]
 kernels += [derivatives._project, derivatives.normalize, carried.add_scaled, carried._add_with_transpose]
 kernels += [observables.mean_product, observables._squared_norm, forward.mark_rows]

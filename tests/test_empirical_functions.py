@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from oracle_activations import ACTIVATIONS
 
-from meanfield.base.results import MeanFieldError
-from meanfield.empirical.functions.formulas import from_formula
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.empirical.functions.reference_functions import derivatives, is_smooth, names, pair_of, resolve, twin
 from meanfield.empirical.functions.registry import ScalarPair, bound, elementwise
-from meanfield.empirical.functions.twins import derivatives, is_smooth, names, pair_of, resolve, twin
+from meanfield.empirical.functions.user_formulas import from_formula
 
 
 def _softplus(x):

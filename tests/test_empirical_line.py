@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import measure_critical_line
 from meanfield.empirical.random.matrices import HeldMatrix
 from meanfield.empirical.random.philox import normals

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from meanfield.base.results import Estimate, MeanFieldError
+from meanfield.base.answers.results import Estimate, MeanFieldError
 from meanfield.comparison.allowances import compare, narrower
 from meanfield.empirical import run_ensemble
 from meanfield.empirical.ensemble import scaleout
-from meanfield.empirical.ensemble.running import Running
+from meanfield.empirical.ensemble.one_run import Running
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.observables.inputs import Inputs
 from meanfield.empirical.observables.measurement import Plan

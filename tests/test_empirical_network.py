@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import meanfield.empirical
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.empirical.functions.reference_functions import pair_of
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.functions.twins import pair_of
-from meanfield.empirical.network import derivatives
 from meanfield.empirical.network.network import Ensemble
+from meanfield.empirical.network.operations import operation_derivatives
 from meanfield.empirical.network.program import operations
 from meanfield.empirical.random import matrices
 from meanfield.empirical.random.philox import normals
@@ -135,7 +135,7 @@ def test_control_a_missing_term_of_layer_norm_is_seen(name, monkeypatch):
     def wrong(unit, spread, matrix, out):
         out[...] = (matrix - matrix.mean(axis=-1, keepdims=True)) / spread[: matrix.shape[1], None]
 
-    monkeypatch.setattr(derivatives, "_project", wrong)
+    monkeypatch.setattr(operation_derivatives, "_project", wrong)
     assert _jacobian_error(_ensemble(NORMED[name]), NORMED[name], 3) > 1e-3
 
 
@@ -144,13 +144,15 @@ def test_layer_norm_at_the_ends_of_the_doubles():
     y = np.array([1.0, -2.0, 0.5, 4.0, 4.0])
     unit, out = (y - y.mean()) / y.std(), np.empty(5)
     for power in (-1000, -3, 0, 1020):
-        assert derivatives.normalize(np.ldexp(y, power), out) == pytest.approx(math.ldexp(y.std(), power), rel=1e-14)
+        assert operation_derivatives.normalize(np.ldexp(y, power), out) == pytest.approx(
+            math.ldexp(y.std(), power), rel=1e-14
+        )
         np.testing.assert_allclose(out, unit, rtol=1e-14)
     bad = [np.zeros(5), np.full(5, 0.1), 0.1 + 1e-17 * y, np.array([1.0, math.nan, 2.0]), np.array([1.0, math.inf])]
     for vector in bad:
         out = np.zeros_like(vector)
         with np.errstate(all="ignore"):
-            assert math.isnan(derivatives.normalize(vector, out)) and np.isnan(out).all()
+            assert math.isnan(operation_derivatives.normalize(vector, out)) and np.isnan(out).all()
 
 
 def test_layer_norm_of_one_neuron():
@@ -209,7 +211,7 @@ def test_the_judge_does_not_import_the_accused():
     known = *(f"base.{name}" for name in ground), "networks.records", "networks.pooling", "networks.folds"
     known += ("networks.attention",)
     shared = tuple(f"meanfield.{name}" for name in known)
-    read = set(known) - {"base.results", "networks.records"}
+    read = set(known) - {"base.answers.results", "networks.records"}
     files = [*home.rglob("*.py"), *(home.parent / f"{name.replace('.', '/')}.py" for name in read)]
     for path in files:
         for node in ast.walk(ast.parse(path.read_text())):

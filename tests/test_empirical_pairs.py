@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import Ensemble, measure_pairs, run_ensemble
 from meanfield.empirical.random.philox import normals
-from meanfield.empirical.shared import pairs
+from meanfield.empirical.shared import shared_pairs
 from meanfield.networks.records import BatchNorm, Dense, LayerNorm, Nonlinearity, Pool, Residual, Sequential, mlp
 
 TANH = Nonlinearity("tanh")
@@ -193,7 +193,7 @@ def test_refusals(more, message):
 
 def test_no_product_is_taken_twice(monkeypatch):
     """Control: the images of another layer are seen."""
-    right = pairs.Shared.images
-    monkeypatch.setattr(pairs.Shared, "images", lambda self, l, *rest: right(self, 1, *rest))
+    right = shared_pairs.Shared.images
+    monkeypatch.setattr(shared_pairs.Shared, "images", lambda self, l, *rest: right(self, 1, *rest))
     with pytest.raises(AssertionError, match="Not equal to tolerance rtol=1e-10"):
         test_it_is_the_network_of_the_same_number("lazy", 5)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import Ensemble, run_ensemble
 from meanfield.empirical.functions.groups import group_kernel, jumps
-from meanfield.empirical.network.carried import Tangents
-from meanfield.empirical.network.operations import PoolGroups
+from meanfield.empirical.network.operations.operations import PoolGroups
+from meanfield.empirical.network.tangents_and_cotangents import Tangents
 from meanfield.empirical.random.philox import normals
-from meanfield.functions.parser import FUNCTIONS
+from meanfield.functions.reading.parser import FUNCTIONS
 from meanfield.networks.pooling import ARGUMENTS
 from meanfield.networks.records import Dense, Nonlinearity, Pool, Residual, Sequential
 

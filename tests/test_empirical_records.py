@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import run_ensemble
-from meanfield.empirical.network import derivatives
-from meanfield.empirical.network.carried import Tangents
 from meanfield.empirical.network.network import Ensemble
-from meanfield.empirical.network.weighted import Weighted, WeightedTokens
+from meanfield.empirical.network.operations import operation_derivatives
+from meanfield.empirical.network.operations.weighted import Weighted, WeightedTokens
+from meanfield.empirical.network.tangents_and_cotangents import Tangents
 from meanfield.empirical.random.philox import normals
 from meanfield.networks.folds import input_weights, parts, symbols_in
 from meanfield.networks.records import (
@@ -193,8 +193,12 @@ def test_tangents_agree_with_differences(name):
 
 @pytest.mark.parametrize("name", ["batch norm", "max", "mixer", "gate"])
 def test_control_a_missing_term_is_seen(name, monkeypatch):
-    steps = {"batch norm": derivatives.BatchProjection, "max": derivatives.Pooled, "mixer": WeightedTokens}
-    step = steps.get(name, derivatives.Slope)
+    steps = {
+        "batch norm": operation_derivatives.BatchProjection,
+        "max": operation_derivatives.Pooled,
+        "mixer": WeightedTokens,
+    }
+    step = steps.get(name, operation_derivatives.Slope)
     right = step.push
 
     def wrong(self, rows, out):

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from meanfield.empirical import run_ensemble
-from meanfield.empirical.network.carried import Tangents
 from meanfield.empirical.network.network import Ensemble
+from meanfield.empirical.network.tangents_and_cotangents import Tangents
 from meanfield.empirical.random import sampler
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.matrices import DrawnMatrix, haar

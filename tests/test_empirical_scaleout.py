@@ -17,9 +17,9 @@ import pytest
 
 import meanfield as mf
 from meanfield.base import files
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import ScalarPair, run_ensemble
-from meanfield.empirical.ensemble.blocks import MOST_BLOCKS, Summary, edges, measure_block
+from meanfield.empirical.ensemble.ensemble_blocks import MOST_BLOCKS, Summary, edges, measure_block
 from meanfield.empirical.network.network import Ensemble
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Residual, Sequential, mlp
 

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import run_ensemble
-from meanfield.empirical.network import carried
-from meanfield.empirical.network.carried import TangentKernel
+from meanfield.empirical.network import tangents_and_cotangents
 from meanfield.empirical.network.network import Ensemble
+from meanfield.empirical.network.tangents_and_cotangents import TangentKernel
 from meanfield.empirical.random.philox import normals
 from meanfield.networks.folds import symbols_in
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential, mlp
@@ -116,7 +116,7 @@ def test_control_the_kernel_with_the_vector_saved_is_needed(monkeypatch):
     def wrong(first, factor, second, out):
         out[...] = first
 
-    monkeypatch.setattr(carried, "_add_with_transpose", wrong)
+    monkeypatch.setattr(tangents_and_cotangents, "_add_with_transpose", wrong)
     assert _error(BLOCKS["plain"]) < 1e-8
     for name in ("skip", "act inside a skip", "norm after a skip", "two dense", "dense before a skip"):
         with pytest.raises(AssertionError, match="the mean is"):

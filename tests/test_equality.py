@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import Equality, MeanFieldError
+from meanfield.base.answers.results import Equality, MeanFieldError
 from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z, sigma_w, z
 from meanfield.symbolic import equality
 from meanfield.symbolic.averages.node import average

@@ -96,7 +96,7 @@ import sys
 for name in ("scipy", "numba", "llvmlite", "threadpoolctl"):
     sys.modules[name] = None
 import meanfield as mf
-from meanfield.numeric.lowering import modules
+from meanfield.numeric.lowering.modules import generated_modules as modules
 modules.PATIENCE = 0.0  # compiling pays at once
 if PLANTED:
     modules.has_numba = lambda: True

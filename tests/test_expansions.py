@@ -12,9 +12,9 @@ from helpers import assert_law_matches, record
 
 import meanfield as mf
 from meanfield.base.symbols import K, Z, sigma_b, sigma_w
-from meanfield.symbolic.averages.expansion import at_infinity, at_zero
-from meanfield.symbolic.averages.moments import Moment, _gaussian_rule, moment
-from meanfield.symbolic.blocks.recursions import one_input_averages
+from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero
+from meanfield.symbolic.averages.expansions.moments import Moment, _gaussian_rule, moment
+from meanfield.symbolic.recursions.block_recursions import one_input_averages
 
 pi, sqrt = sp.pi, sp.sqrt
 

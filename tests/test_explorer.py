@@ -19,12 +19,12 @@ from explorer_pages import (
 )  # fmt: skip
 
 from meanfield import BatchNorm, Dense, Network, Nonlinearity, Residual, Schedule, Sequential, derive
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.explorer import javascript
-from meanfield.explorer.followed import followed, marks
 from meanfield.explorer.model import model, ratio_tables, runtime
 from meanfield.explorer.page import explore
+from meanfield.explorer.page_content import followed, marks
 from meanfield.explorer.ratios import tabulated
 from meanfield.explorer.smoothing import distances
 

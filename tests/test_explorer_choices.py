@@ -8,8 +8,8 @@ import pytest
 from explorer_pages import assert_follows, needs_node, points_of
 
 from meanfield import derive
-from meanfield.base.results import MeanFieldError
-from meanfield.explorer.followed import followed
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.explorer.page_content import followed
 from meanfield.explorer.serving.selectable import CHOICES, PLAIN, SKIP, at_values, choice_of, chosen, strength
 from meanfield.explorer.serving.worker import answer
 

@@ -13,7 +13,7 @@ import urllib.request
 import pytest
 from explorer_pages import CHROMIUM
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.explorer.serving.asking import Asking, close_all
 from meanfield.explorer.serving.worker import answer
 

@@ -11,7 +11,7 @@ import sympy as sp
 from explorer_pages import assert_follows, assert_ratios, by_lattice, column, followed_by_script, needs_node, points_of
 
 from meanfield import derive
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.explorer.model import model
 from meanfield.explorer.ratios import edges_of, tabulated, unit_of

@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import Status
+from meanfield.base.answers.results import Status
 from meanfield.base.symbols import Z, softplus
 from meanfield.functions.series import transseries
 from meanfield.functions.signs import signs

@@ -15,9 +15,10 @@ from test_cli import FakeReport, FakeRow, fake_report
 from test_cli_critical import susceptibilities
 
 import meanfield
-from meanfield.base import drawing, files
+from meanfield.base import files
+from meanfield.base.answers import drawing
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.files import figure_of
-from meanfield.base.results import MeanFieldError
 from meanfield.presentation import figures
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -333,7 +334,7 @@ def test_no_global_state(relu_run):
     figure_of(drawing.plot_run(relu_run))
     assert dict(matplotlib.rcParams) == before
     code = (
-        "import sys, meanfield as mf; from meanfield.base.drawing import plot_report\n"
+        "import sys, meanfield as mf; from meanfield.base.answers.drawing import plot_report\n"
         "from meanfield.base.files import figures_for_files\n"
         "from test_cli import fake_report\n"
         "with figures_for_files():\n"

@@ -9,13 +9,13 @@ import mpmath as mp
 import pytest
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Z, sigmoid, softplus
 from meanfield.functions import balls
-from meanfield.symbolic.averages import finite_parts
-from meanfield.symbolic.averages.finite_parts import exact, outer_ball
-from meanfield.symbolic.averages.moments import moment
-from meanfield.symbolic.averages.powerlog import Sum, expand, from_law
+from meanfield.symbolic.averages.expansions import finite_parts
+from meanfield.symbolic.averages.expansions.finite_parts import exact, outer_ball
+from meanfield.symbolic.averages.expansions.moments import moment
+from meanfield.symbolic.averages.expansions.powerlog import Sum, expand, from_law
 
 t = finite_parts.t
 R = sp.Rational

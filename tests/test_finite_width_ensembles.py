@@ -15,13 +15,13 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.empirical.functions import twins
+from meanfield.empirical.functions import reference_functions
 from meanfield.empirical.observables.differentials import LayerTensors, correlator_samples, differentials
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.finite_width.correlators import MEANS, correlator_map, in_averages
+from meanfield.symbolic.finite_width.correlator_maps import MEANS, correlator_map, in_averages
 from meanfield.symbolic.finite_width.layer_law import correlator
-from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
-from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
+from meanfield.symbolic.finite_width.monomials import lambda_b, lambda_w
+from meanfield.symbolic.finite_width.weight_averages import C_W, C_b
 from tests import oracle_ensembles as oracle
 from tests.oracle_controls import PAIRS, first_layer, tables
 from tests.oracle_ensembles import Law, differential_ensemble, ensemble
@@ -197,7 +197,7 @@ def test_probes_are_the_tensors(phi):
     W = [draw.standard_normal((n, n)) / 2 for _ in range(depth)]
     b = [0.3 * draw.standard_normal(n) for _ in range(depth)]
     x = draw.standard_normal((inputs, n))
-    tensors = differentials(W, b, x, twins.derivatives(phi, 3), [1.2] * depth, [0.5] * depth, 3)
+    tensors = differentials(W, b, x, reference_functions.derivatives(phi, 3), [1.2] * depth, [0.5] * depth, 3)
     for layer, tensor in enumerate(tensors, 1):
         one, found = correlator_samples(tensor), dict.fromkeys(HIGHER, 0.0)
         for half in combinations(range(n), 2):

@@ -12,11 +12,11 @@ from oracle_haar import expectation, sphere
 
 import meanfield as mf
 from meanfield.base.symbols import K, Theta, n
-from meanfield.symbolic.finite_width import linear
-from meanfield.symbolic.finite_width.correlators import NAMES, WHERE, correlator_map, in_averages
+from meanfield.symbolic.finite_width import linear_correlators
+from meanfield.symbolic.finite_width.correlator_maps import NAMES, WHERE, correlator_map, in_averages
 from meanfield.symbolic.finite_width.layer_law import correlator
-from meanfield.symbolic.finite_width.linear import first_linear_layer, linear_moments
-from meanfield.symbolic.finite_width.neuron_sums import (
+from meanfield.symbolic.finite_width.linear_correlators import first_linear_layer, linear_moments
+from meanfield.symbolic.finite_width.weight_averages import (
     C_b,
 )
 
@@ -78,8 +78,8 @@ def tiny():
 
     def mean(kind, neurons, law):
         at, factors = 0, sp.S.One
-        for name in linear.KINDS[kind]:
-            size = linear._SIZE[name]
+        for name in linear_correlators.KINDS[kind]:
+            size = linear_correlators._SIZE[name]
             factors *= tensor(name, *neurons[at : at + size])
             at += size
         poly = sp.Poly(sp.expand(factors), *gens)
@@ -93,7 +93,7 @@ NEURONS = [(0, 0, 0, 0), (0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 1, 0), (0, 0, 0, 1)]
 
 
 def assert_linear_layer(layer, kind, law, mean):
-    length = sum(linear._SIZE[name] for name in linear.KINDS[kind])
+    length = sum(linear_correlators._SIZE[name] for name in linear_correlators.KINDS[kind])
     for neurons in {x[:length] for x in NEURONS}:
         value = sum(c for s, c in layer.moments[kind].items() if all(neurons[b[0]] == neurons[p] for b in s for p in b))
         assert value == sp.Rational(str(mean(kind, neurons, law))), f"moment {kind} of {neurons} is {value}"
@@ -105,7 +105,7 @@ def test_linear_networks_from_the_definitions(law, tiny):
     """n = 2, two layers, biases and rates: E zz, zzzz, H, zzH, HH, dH z, ddI, ddII, every index pattern, exactly."""
     first = first_linear_layer(2, 2, square=5, fourth=17, weights=law, **SETTING)
     second = first.next(weights=law, **SETTING)
-    for kind in linear.KINDS:
+    for kind in linear_correlators.KINDS:
         assert_linear_layer(second, kind, law, tiny)
     with pytest.raises(AssertionError, match="moment HH of"):
         assert_linear_layer(first, "HH", law, tiny)
@@ -118,7 +118,7 @@ def test_linear_networks_from_the_definitions_in_short(kind, tiny):
     assert_linear_layer(second, kind, "orthogonal", tiny)
     wrong = second.moments | {kind: {s: 2 * c for s, c in second.moments[kind].items()}}
     with pytest.raises(AssertionError, match=f"moment {kind} of"):
-        assert_linear_layer(linear.LinearLayer(second.width, wrong), kind, "orthogonal", tiny)
+        assert_linear_layer(linear_correlators.LinearLayer(second.width, wrong), kind, "orthogonal", tiny)
 
 
 @pytest.mark.parametrize("size", [3, 4, 10])

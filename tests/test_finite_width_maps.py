@@ -13,16 +13,16 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.base.symbols import K, n
-from meanfield.symbolic.finite_width import correlators
-from meanfield.symbolic.finite_width.correlators import NAMES, correlator_map, in_averages
-from meanfield.symbolic.finite_width.fields import Mean, Sigma
+from meanfield.symbolic.finite_width import correlator_maps
+from meanfield.symbolic.finite_width.correlator_maps import NAMES, correlator_map, in_averages
+from meanfield.symbolic.finite_width.correlator_recursions import correlator_recursion
 from meanfield.symbolic.finite_width.layer_law import correlator
-from meanfield.symbolic.finite_width.neuron_sums import (
+from meanfield.symbolic.finite_width.monomials import lambda_b, lambda_w
+from meanfield.symbolic.finite_width.neuron_fields import Mean, Sigma
+from meanfield.symbolic.finite_width.weight_averages import (
     C_W,
     C_b,
 )
-from meanfield.symbolic.finite_width.recursions import correlator_recursion
-from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
 
 V_ = correlator("V", (0, 0, 0, 0))
 
@@ -184,7 +184,7 @@ def test_polynomial_layers_expand_to_the_maps(law):
 
 def iterated(phi, law, names, depth, bias):
     """[{name: value}] of layers 1 … depth at σ_w = 1, σ_b = bias, rates 1 and 1/2, |x|² = N_0 = n."""
-    keys = {x: correlator(x, (0,) * (2 if x in correlators.MEANS else 4)) for x in NAMES}
+    keys = {x: correlator(x, (0,) * (2 if x in correlator_maps.MEANS else 4)) for x in NAMES}
     at = {C_W: 1, C_b: bias**2, lambda_w: 1, lambda_b: sp.Rational(1, 2)}
     maps = {x: in_averages(correlator_map(x, weights=law), phi).subs(at) for x in names}
     state = dict.fromkeys(keys.values(), sp.S.Zero) | {keys["K"]: 1 + bias**2, keys["Theta"]: sp.Rational(3, 2)}

@@ -14,10 +14,10 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.finite_width.correlators import MEANS, WHERE, correlator_map, in_averages
+from meanfield.symbolic.finite_width.correlator_maps import MEANS, WHERE, correlator_map, in_averages
 from meanfield.symbolic.finite_width.layer_law import correlator
-from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
-from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
+from meanfield.symbolic.finite_width.monomials import lambda_b, lambda_w
+from meanfield.symbolic.finite_width.weight_averages import C_W, C_b
 from tests.oracle_ensembles import Law, differential_ensemble, ensemble
 from tests.oracle_estimates import extrapolated
 from tests.oracle_probes import HIGHER

@@ -11,8 +11,8 @@ import sympy as sp
 import meanfield as mf
 from meanfield.base.quantities import CORRELATORS, QUANTITIES
 from meanfield.numeric.lowering import assembly, generation
-from meanfield.symbolic.finite_width.correlators import correlator_map
-from meanfield.symbolic.finite_width.recursions import ORDER
+from meanfield.symbolic.finite_width.correlator_maps import correlator_map
+from meanfield.symbolic.finite_width.correlator_recursions import ORDER
 from tests import oracle_correlators as oracle
 
 ALL = ("K", "Theta", *CORRELATORS)

@@ -14,17 +14,17 @@ import meanfield as mf
 from meanfield.base.quantities import QUANTITIES, SECOND_ORDER
 from meanfield.base.symbols import Q0, n, sigma_b, sigma_w, z
 from meanfield.numeric.lowering import assembly, generation
-from meanfield.symbolic.finite_width.correlators import correlator_map, in_averages
+from meanfield.symbolic.finite_width.correlator_maps import correlator_map, in_averages
+from meanfield.symbolic.finite_width.correlator_recursions import correlator_recursion
 from meanfield.symbolic.finite_width.ensembles import ensemble_of
-from meanfield.symbolic.finite_width.linear import linear_moments
-from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
-from meanfield.symbolic.finite_width.recursions import correlator_recursion
+from meanfield.symbolic.finite_width.linear_correlators import linear_moments
 from meanfield.symbolic.finite_width.variance import (
     cumulant_maps,
     first_cumulants,
     second_order_map,
     symbol,
 )
+from meanfield.symbolic.finite_width.weight_averages import C_W, C_b
 from tests import oracle_second_order as oracle
 
 TANH = {law: mf.derive("tanh", weights=law) for law in ("gaussian", "orthogonal", "mixed")}

@@ -15,11 +15,13 @@ from meanfield.base.errors import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions.activations import activation
 from meanfield.functions.piecewise import pieces
-from meanfield.kernels import compiled, plain, rows
-from meanfield.kernels.series import Table
-from meanfield.numeric.correlations import Correlations
-from meanfield.numeric.lowering import cache, modules
-from meanfield.theory.verbs import kept, places
+from meanfield.kernels import compiled, inner_products
+from meanfield.kernels.loops import numpy_sums
+from meanfield.kernels.loops.hermite_series import Table
+from meanfield.numeric.lowering.modules import cache, generated_modules
+from meanfield.numeric.phases.correlations import Correlations
+from meanfield.theory.asked import kept_answers
+from meanfield.theory.verbs import at_a_point
 
 THEORY = mf.derive("erf")
 PLACE = {"sigma_w": "1.3", "sigma_b": "0.2"}
@@ -29,7 +31,7 @@ PLACE = {"sigma_w": "1.3", "sigma_b": "0.2"}
 def folder(monkeypatch, tmp_path):
     """An empty cache folder, in which every answer is kept, however fast it came."""
     monkeypatch.setattr(cache, "folder", lambda: tmp_path)
-    monkeypatch.setattr(kept, "LEAST", -1.0)
+    monkeypatch.setattr(kept_answers, "LEAST", -1.0)
     return tmp_path
 
 
@@ -37,8 +39,8 @@ def folder(monkeypatch, tmp_path):
 def asked(monkeypatch):
     """How often the engine was asked for fixed points."""
     calls = []
-    own = places.fixed_points
-    monkeypatch.setattr(places, "fixed_points", lambda *given: calls.append(given) or own(*given))
+    own = at_a_point.fixed_points
+    monkeypatch.setattr(at_a_point, "fixed_points", lambda *given: calls.append(given) or own(*given))
     return calls
 
 
@@ -86,11 +88,11 @@ def test_a_damaged_file_counts_as_none(folder, asked, damage):
         changed = {"cut": whole[:-9], "flipped": whole[:-40] + bytes([whole[-40] ^ 1]) + whole[-39:]}
         wrong = changed.get(damage, b"" if damage == "empty" else b"no answer")
         file.write_bytes(wrong)
-    assert kept.recalled(file) is None
+    assert kept_answers.recalled(file) is None
     assert THEORY.fixed_points(**PLACE) == true
     assert_computed(asked, 2)
     assert file.read_bytes() == whole != wrong
-    assert kept.recalled(file) == true
+    assert kept_answers.recalled(file) == true
 
 
 def test_an_answer_of_another_engine_is_not_asked(folder, asked, monkeypatch):
@@ -110,21 +112,21 @@ def test_a_folder_that_cannot_be_written_fails_no_call(folder, asked, monkeypatc
     def full(path, content):
         raise MeanFieldError("the disk is full")
 
-    monkeypatch.setattr(kept, "write_whole", full)
+    monkeypatch.setattr(kept_answers, "write_whole", full)
     assert THEORY.fixed_points(**PLACE) == THEORY.fixed_points(**PLACE)
     assert_computed(asked, 2)
     monkeypatch.undo()
     monkeypatch.setattr(cache, "folder", lambda: folder / "gone")
-    monkeypatch.setattr(kept, "LEAST", -1.0)
+    monkeypatch.setattr(kept_answers, "LEAST", -1.0)
     assert len(THEORY.fixed_points(**PLACE)) == 1
 
 
 def test_what_is_fast_or_not_text_is_not_kept(folder, monkeypatch):
-    monkeypatch.setattr(kept, "LEAST", 1e3)
+    monkeypatch.setattr(kept_answers, "LEAST", 1e3)
     THEORY.fixed_points(**PLACE)
-    monkeypatch.setattr(kept, "LEAST", math.inf)
+    monkeypatch.setattr(kept_answers, "LEAST", math.inf)
     THEORY.fixed_points(**PLACE)
-    monkeypatch.setattr(kept, "LEAST", -1.0)
+    monkeypatch.setattr(kept_answers, "LEAST", -1.0)
     point = mf.derive("tanh").critical_points()[0]
     before = set(folder.glob("answer_*"))
     mf.derive("tanh").depth_law("K", at=point)
@@ -134,8 +136,8 @@ def test_what_is_fast_or_not_text_is_not_kept(folder, monkeypatch):
 def test_what_is_unknown_is_not_kept(folder):
     known = Correlations(1.0, (), mf.Status.CERTIFIED)
     for status in (mf.Status.UNKNOWN, mf.Status.CERTIFIED):
-        kept.keep(folder / "answer", replace(known, status=status))
-        assert kept.recalled(folder / "answer") == (known if status is mf.Status.CERTIFIED else None)
+        kept_answers.keep(folder / "answer", replace(known, status=status))
+        assert kept_answers.recalled(folder / "answer") == (known if status is mf.Status.CERTIFIED else None)
 
 
 LOADED = """
@@ -180,18 +182,20 @@ def assert_same_bits(a: dict, b: dict) -> None:
 @pytest.mark.parametrize("name", KERNELS)
 def test_small_kernels_are_interpreted_with_the_bits_of_compiled_ones(name, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(modules, "PATIENCE", 100.0)
+        patch.setattr(generated_modules, "PATIENCE", 100.0)
         interpreted = _kernel(name)
-        own = plain.sums
+        own = numpy_sums.sums
 
         def wrong(a, b, b0, m, c, first, step, count, S, D, u, slopes):
             own(a, b, b0, m, c, first, step, count - 1, S, D, u, slopes)
             S[:m] *= 1 + 2.0**-50
 
-        patch.setitem(plain.PLAIN, "sums", wrong)
+        patch.setitem(numpy_sums.PLAIN, "sums", wrong)
         planted = _kernel(name)
     with monkeypatch.context() as patch:
-        patch.setattr(modules.Module, "is_little", lambda self, steps: not self.plain)  # loops over pairs are compiled
+        patch.setattr(
+            generated_modules.Module, "is_little", lambda self, steps: not self.plain
+        )  # loops over pairs are compiled
         found = _kernel(name)
     assert_same_bits(interpreted, found)
     if name != "relu":  # closed forms need no series
@@ -201,15 +205,15 @@ def test_small_kernels_are_interpreted_with_the_bits_of_compiled_ones(name, monk
 
 def test_what_the_interpreter_began_is_forgotten(monkeypatch):
     """A block that it gives up in the middle is computed from its start, compiled."""
-    true, own, calls = _kernel("tanh"), plain.sums, []
+    true, own, calls = _kernel("tanh"), numpy_sums.sums, []
 
     def gives_up(*given):
         calls.append(own(*given))
         if len(calls) == 20:
             raise OverflowError
 
-    monkeypatch.setattr(modules, "PATIENCE", 100.0)
-    monkeypatch.setitem(plain.PLAIN, "sums", gives_up)
+    monkeypatch.setattr(generated_modules, "PATIENCE", 100.0)
+    monkeypatch.setitem(numpy_sums.PLAIN, "sums", gives_up)
     assert_same_bits(_kernel("tanh"), true)
     assert len(calls) == 20
 
@@ -248,10 +252,10 @@ def assert_same_loops(one, other) -> None:
 
 
 def test_small_blocks_take_the_same_loops_by_numpy(monkeypatch):
-    assert_same_loops(plain, rows)
+    assert_same_loops(numpy_sums, inner_products)
     backwards = lambda X, K: np.copyto(K, (X * X)[:, ::-1].sum(1))  # noqa: E731
     for name, wrong in (("opposite", lambda *given: 0.0), ("norms", backwards)):
         with monkeypatch.context() as patch:
-            patch.setattr(plain, name, wrong)
+            patch.setattr(numpy_sums, name, wrong)
             with pytest.raises(AssertionError, match="the loops differ"):
-                assert_same_loops(plain, rows)
+                assert_same_loops(numpy_sums, inner_products)

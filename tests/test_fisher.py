@@ -24,9 +24,9 @@ from test_phase_tables import (
 
 import meanfield as mf
 from meanfield import MeanFieldError
-from meanfield.symbolic.asymptotics.cells import Affine, At, Cell, Split
 from meanfield.symbolic.asymptotics.comparing import compared, direction
-from meanfield.symbolic.asymptotics.growth import Growth, exponential, regular
+from meanfield.symbolic.asymptotics.exponent_cells import Affine, At, Cell, Split
+from meanfield.symbolic.asymptotics.log_growth import Growth, exponential, regular
 
 
 def judged(phi, beta, size, far: float, without: str | None = None) -> np.ndarray:

@@ -7,9 +7,10 @@ import math
 import pytest
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError, Solution, Status
+from meanfield.base.answers.results import MeanFieldError, Solution, Status
 from meanfield.base.symbols import K, Z
-from meanfield.symbolic.fixed_points.near_one import (
+from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, FixedPoints, destination, rises_on
+from meanfield.symbolic.fixed_points.marginality import (
     beside_one,
     gap_of,
     is_contracting,
@@ -17,7 +18,6 @@ from meanfield.symbolic.fixed_points.near_one import (
     log_of,
     phase_of,
 )
-from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints, destination, rises_on
 
 z, R = Z[0], sp.Rational
 INFINITE = Solution(sp.oo, Status.NONEXISTENT)

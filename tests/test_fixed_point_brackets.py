@@ -7,11 +7,11 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Z
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.fixed_points import exclusion
-from meanfield.symbolic.fixed_points.roots import Root, crossings, enclose, refine, sharpened, sign_at, walk
+from meanfield.symbolic.fixed_points.certified_roots import Root, crossings, enclose, refine, sharpened, sign_at, walk
 
 z, R = Z[0], sp.Rational
 

@@ -6,10 +6,13 @@ import pytest
 import sympy as sp
 from flint import arb
 
-from meanfield.base.results import MeanFieldError, Solution, Status
+from meanfield.base.answers.results import MeanFieldError, Solution, Status
 from meanfield.base.symbols import K, Z
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.fixed_points.maps import (
+from meanfield.symbolic.fixed_points.all_fixed_points import _affine, short
+from meanfield.symbolic.fixed_points.certified_roots import Root, from_ball
+from meanfield.symbolic.fixed_points.marginality import gap_of, multiple_root, order_of, slope_at, slope_of_number
+from meanfield.symbolic.fixed_points.variance_map import (
     at_zero_value,
     increases,
     integrand,
@@ -17,9 +20,6 @@ from meanfield.symbolic.fixed_points.maps import (
     moments_only,
     shared_variance,
 )
-from meanfield.symbolic.fixed_points.near_one import gap_of, multiple_root, order_of, slope_at, slope_of_number
-from meanfield.symbolic.fixed_points.points import _affine, short
-from meanfield.symbolic.fixed_points.roots import Root, from_ball
 
 z, R = Z[0], sp.Rational
 

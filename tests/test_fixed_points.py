@@ -11,9 +11,9 @@ from mpmath import mp
 from oracle_criticality import averages
 
 import meanfield as mf
-from meanfield.base.results import Status
+from meanfield.base.answers.results import Status
 from meanfield.base.symbols import K
-from meanfield.symbolic.fixed_points.roots import enclose
+from meanfield.symbolic.fixed_points.certified_roots import enclose
 
 R = sp.Rational
 

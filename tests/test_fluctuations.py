@@ -7,7 +7,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.functions.activations import activation
-from meanfield.numeric.memory import corrections
+from meanfield.numeric.finite_width.skip_correlators import corrections
 from meanfield.numeric.quadrature.hermite import spectrum
 from tests import oracle_memory as oracle
 

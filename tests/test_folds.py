@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.empirical.network.operation import OPERATIONS, operation
-from meanfield.empirical.network.operations import Multiply
+from meanfield.empirical.network.operations.operation import OPERATIONS, operation
+from meanfield.empirical.network.operations.operations import Multiply
 from meanfield.empirical.network.program import Numbers
 from meanfield.networks.folds import (
     activations_of,
@@ -48,12 +48,12 @@ from meanfield.networks.records import (
     mlp,
     scheduled,
 )
-from meanfield.numeric.widths import inner_factors, refuse_rigid
+from meanfield.numeric.run.layer_widths import inner_factors, refuse_rigid
 from meanfield.parametrizations import parametrization
 from meanfield.parametrizations.step.step_case import Case
-from meanfield.symbolic.blocks.recursions import plain_form, untrained
-from meanfield.theory.verbs.values import symbols_of, with_values
-from meanfield.tuning.records import kinds
+from meanfield.symbolic.recursions.block_recursions import plain_form, untrained
+from meanfield.theory.asked.given_values import symbols_of, with_values
+from meanfield.tuning.dense_layers import kinds
 
 PACKAGE = Path(mf.__file__).parent
 TANH, RELU = Nonlinearity("tanh"), Nonlinearity("relu")
@@ -217,21 +217,24 @@ HOMES = {
     "networks/architectures",
     "networks/folds",
     "empirical/network/program",
-    "numeric/tokens/walk",
-    "recipes/shapes",
+    "numeric/tokens/token_walk",
+    "recipes/rows/recipe_shapes",
     "parametrizations/step/stage_rules",
     "parametrizations/exponents/power_records",
 }
 RULES = {
-    "BatchNorm": {"symbolic/blocks/batch"},
-    "AffineNorm": {"symbolic/blocks/batch", "networks/transformers"},
-    "Pool": {"symbolic/blocks/pooling", "parametrizations/exponents/unknown_steps"},
-    "Gate": {"symbolic/blocks/gates", "networks/transformers"},
+    "BatchNorm": {"symbolic/recursions/batch"},
+    "AffineNorm": {"symbolic/recursions/batch", "networks/transformers"},
+    "Pool": {"symbolic/recursions/pooling_rule", "parametrizations/exponents/unknown_steps"},
+    "Gate": {"symbolic/recursions/gates", "networks/transformers"},
     "LayerNorm": {
-        "symbolic/blocks/rules", "symbolic/blocks/naming", "symbolic/asymptotics/branch", "networks/transformers",
+        "symbolic/recursions/record_rules",
+        "symbolic/recursions/naming",
+        "symbolic/asymptotics/schedules/branch",
+        "networks/transformers",
     },
     # factors of branches that are written
-    "Scale": {"symbolic/blocks/rules", "tuning/records", "parametrizations/step/step_case"},
+    "Scale": {"symbolic/recursions/record_rules", "tuning/dense_layers", "parametrizations/step/step_case"},
 }
 
 
@@ -287,7 +290,11 @@ def descends(text: str) -> list[str]:
 
 
 #: the readings themselves: finite networks, drawn token matrices, and the record that opens its last Dense
-READINGS = {"empirical/network/program": ["walk"], "numeric/tokens/walk": [], "symbolic/blocks/recursions": ["opened"]}
+READINGS = {
+    "empirical/network/program": ["walk"],
+    "numeric/tokens/token_walk": [],
+    "symbolic/recursions/block_recursions": ["opened"],
+}
 
 
 def test_nothing_else_walks_a_record():

@@ -13,7 +13,16 @@ import sympy as sp
 import meanfield as mf
 from meanfield.base.symbols import Z, sigmoid, softplus, z
 from meanfield.functions.activations import LARGEST_COEFFICIENT, activation
-from meanfield.functions.parser import FUNCTIONS, canonical, close_names, expand, expression, number, parse, value_of
+from meanfield.functions.reading.parser import (
+    FUNCTIONS,
+    canonical,
+    close_names,
+    expand,
+    expression,
+    number,
+    parse,
+    value_of,
+)
 
 
 def nested(depth: int) -> str:

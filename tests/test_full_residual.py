@@ -11,7 +11,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K
 from meanfield.cli.app import main
 from meanfield.empirical import run_ensemble

@@ -19,7 +19,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import Status
+from meanfield.base.answers.results import Status
 from meanfield.cli.app import main
 from meanfield.tuning import Gains
 

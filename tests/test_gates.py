@@ -11,7 +11,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError, Status
+from meanfield.base.answers.results import MeanFieldError, Status
 from meanfield.base.symbols import J, K, Z, sigma_b, sigma_w
 from meanfield.networks.records import (
     Dense,
@@ -24,7 +24,7 @@ from meanfield.networks.records import (
     Scale,
     Sequential,
 )
-from meanfield.numeric.lowering import modules
+from meanfield.numeric.lowering.modules import generated_modules
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.fixed_points.products import product_zeros, products, rises
 
@@ -36,7 +36,7 @@ OWN = Gate("silu", Dense(sigma_w="13/10", sigma_b="1/5"), Dense(sigma_w="3/5", s
 def interpreted(request, monkeypatch):
     """The same text and the same bits without seconds of compiling, where a test is to be fast."""
     if request.node.get_closest_marker("slow") is None:
-        monkeypatch.setattr(modules, "PATIENCE", np.inf)
+        monkeypatch.setattr(generated_modules, "PATIENCE", np.inf)
 
 
 def gated(phi, *gates):

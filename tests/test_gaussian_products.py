@@ -12,15 +12,15 @@ import pytest
 import sympy as sp
 from scipy.stats import norm, qmc
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.functions.activations import activation
-from meanfield.numeric.quadrature.averages import averages_of
+from meanfield.numeric.quadrature.layer_averages import averages_of
 from meanfield.numeric.quadrature.slopes import monomials, slopes_of
 from meanfield.numeric.quadrature.weak import weak_pair
 from meanfield.numeric.quadrature.whitened import Grid, product_averages, resolved
-from meanfield.symbolic.finite_width.correlators import in_averages
-from meanfield.symbolic.finite_width.fields import NEURON, Mean, Sigma
+from meanfield.symbolic.finite_width.correlator_maps import in_averages
 from meanfield.symbolic.finite_width.layer_law import correlator
+from meanfield.symbolic.finite_width.neuron_fields import NEURON, Mean, Sigma
 
 TEMPLATES = (
     "tanh({a}*z)", "sin({a}*z + {b})", "z*sigmoid({a}*z)", "erf({a}*z) + {b}*z", "gelu", "softplus({a}*z) - {b}",

@@ -10,11 +10,11 @@ from scipy.special import erf
 import meanfield as mf
 from meanfield import MeanFieldError
 from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z
-from meanfield.numeric.lowering import groups as lattice
-from meanfield.numeric.lowering import printing
-from meanfield.symbolic.averages import groups
-from meanfield.symbolic.averages.groups import Group, group
+from meanfield.numeric.lowering.many_positions import lattice_averages as lattice
+from meanfield.numeric.lowering.text import printing
 from meanfield.symbolic.averages.node import Integrand
+from meanfield.symbolic.averages.nodes import group_functions
+from meanfield.symbolic.averages.nodes.group_functions import Group, group
 
 
 def pooled(phi, size, kind) -> mf.Theory:
@@ -108,7 +108,7 @@ def test_four_nodes_close():
 
 def test_two_inputs_of_a_difference_close():
     """⟨|u||u′|⟩ of u = z_1 - z_2 is the arc-cosine kernel at twice the covariance."""
-    found = group(sp.Abs(Z[0] - Z[1]), Z[0], 2, groups.PRODUCT, (K_aa, K_ab, K_bb))
+    found = group(sp.Abs(Z[0] - Z[1]), Z[0], 2, group_functions.PRODUCT, (K_aa, K_ab, K_bb))
     c = sp.Rational(3, 10)
     exact = 4 * (sp.sqrt(1 - c**2) + c * sp.asin(c)) / sp.pi
     assert abs(sp.N(found.subs({K_aa: 1, K_bb: 1, K_ab: c}) - exact, 20)) < 1e-18
@@ -119,7 +119,7 @@ def test_slopes_of_formulas():
     """Forward differentiation of a formula against differences, maxima, cases and moduli among it."""
     f = sp.Max(Z[0] * Z[1], sp.tanh(Z[2])) + sp.Abs(Z[0] - Z[2]) ** sp.Rational(3, 2) + sp.sqrt(Z[1] ** 2 + 1)
     f += sp.Piecewise((Z[0] ** 2, Z[0] > Z[1]), (Z[0] * Z[1], True)) + sp.Min(Z[0], Z[1], Z[2]) * sp.exp(-Z[2])
-    node = Group(Integrand(f), Integrand(Z[0]), 3, groups.SLOPE, (K,))
+    node = Group(Integrand(f), Integrand(Z[0]), 3, group_functions.SLOPE, (K,))
     F = printing.interpret(lattice._formula_text(node, "F", True), "F")
     for at in ((0.3, -1.2, 0.7), (1.5, 0.2, -0.4), (-0.6, 0.9, 2.0)):
         value, *slopes = F(*at)
@@ -133,8 +133,8 @@ def test_slopes_of_formulas():
 def test_what_jumps_has_no_slope():
     assert pooled("z", 2, "z1 if z1 > z2 else z2/2").recursion("K", "J")["J"] == sp.oo
     assert pooled("step", 2, "sqrt(z1**2 + z2**2 + 1)").recursion("K", "J")["J"] == sp.oo
-    assert not groups.jumps(sp.Piecewise((Z[0], Z[0] > Z[1]), (Z[1], True)), Z[0], 2)
-    assert groups.jumps(sp.Piecewise((Z[0], Z[0] > Z[1]), (-Z[1], True)), Z[0], 2)
+    assert not group_functions.jumps(sp.Piecewise((Z[0], Z[0] > Z[1]), (Z[1], True)), Z[0], 2)
+    assert group_functions.jumps(sp.Piecewise((Z[0], Z[0] > Z[1]), (-Z[1], True)), Z[0], 2)
 
 
 def test_what_is_not_known_is_said():
@@ -149,7 +149,7 @@ def test_what_is_not_known_is_said():
 
 def test_a_rule_that_misses_is_refused(monkeypatch):
     """The measured error sees a lattice that is none, and says so."""
-    steep = Group(Integrand(sp.exp(Z[0] ** 2 / 50 + Z[1])), Integrand(Z[0]), 2, groups.SECOND, (K,))
+    steep = Group(Integrand(sp.exp(Z[0] ** 2 / 50 + Z[1])), Integrand(Z[0]), 2, group_functions.SECOND, (K,))
     with pytest.raises(MeanFieldError, match="too steep, or grows too fast"):
         lattice.error(steep, lattice.text(steep, "f"), "f")
 

@@ -8,13 +8,13 @@ import math
 import pytest
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError, Status, Term
+from meanfield.base.answers.results import MeanFieldError, Status, Term
 from meanfield.base.symbols import K, l
-from meanfield.symbolic.asymptotics.cells import At, Undecided
 from meanfield.symbolic.asymptotics.comparing import added, compared, direction, largest, leading_term, log_of, summed
 from meanfield.symbolic.asymptotics.depth import CONSTANT as FREE
 from meanfield.symbolic.asymptotics.depth import DepthLaw
-from meanfield.symbolic.asymptotics.growth import CONSTANT, exponential, grown, log_product, product, regular
+from meanfield.symbolic.asymptotics.exponent_cells import At, Undecided
+from meanfield.symbolic.asymptotics.log_growth import CONSTANT, exponential, grown, log_product, product, regular
 
 R, S = sp.Rational, sp.S
 HERE = At({})

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.base.results import Status
+from meanfield.base.answers.results import Status
 
 
 def at(name):

@@ -14,8 +14,8 @@ import sympy as sp
 from flint import acb, arb, arb_series
 
 from meanfield.base.symbols import Z
-from meanfield.functions import heads
-from meanfield.functions.heads.record import LARGE_SHARE, SHARE, End, Head, PowerEnd
+from meanfield.functions import elementary
+from meanfield.functions.elementary.record import LARGE_SHARE, SHARE, End, Head, PowerEnd
 
 u = Z[0]
 TRUTH = {
@@ -24,7 +24,7 @@ TRUTH = {
                  "gamma", "zeta", "sin", "cos")
 } | {"sigmoid": lambda x: mp.exp(x) / (mp.exp(x) + 1), "softplus": lambda x: mp.log(1 + mp.exp(x))}  # fmt: skip
 PLACES = ("-3.25", "-1.5", "-0.375", "0.25", "0.8125", "1.75", "4.5")
-HEADS = sorted(heads.HEADS.values(), key=lambda h: h.name)
+HEADS = sorted(elementary.HEADS.values(), key=lambda h: h.name)
 every = pytest.mark.parametrize("head", HEADS, ids=lambda h: h.name)
 
 
@@ -123,7 +123,7 @@ def check_dying(f, end: End, side: int) -> None:
         assert abs(left) <= float(end.size) * mp.exp(-end.rate * side * x)
         if side * x <= 0:
             continue
-        if end.rest is not None and not end.rest(u).has(heads.record.rest):
+        if end.rest is not None and not end.rest(u).has(elementary.record.rest):
             assert near(value(end.rest(u), x), left)
         if end.small is not None and not end.small(u).atoms(sp.core.function.AppliedUndef):
             assert near(value(end.small(u), x), -left)

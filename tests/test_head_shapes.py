@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 from meanfield.base.symbols import HeadFunction, Z
-from meanfield.functions.heads.record import End, ExponentialGrowth, Head, LogarithmicGrowth, PowerEnd
+from meanfield.functions.elementary.record import End, ExponentialGrowth, Head, LogarithmicGrowth, PowerEnd
 
 u = Z[0]
 

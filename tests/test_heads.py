@@ -16,19 +16,19 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.base import scalars
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.scalars import Scalar
 from meanfield.base.symbols import HeadFunction, K, Z, z
-from meanfield.empirical.functions.formulas import from_formula
-from meanfield.functions import balls, consistency, heads
+from meanfield.empirical.functions.user_formulas import from_formula
+from meanfield.functions import balls, consistency, elementary
 from meanfield.functions.consistency import assert_head, findings
+from meanfield.functions.elementary import certified_values
+from meanfield.functions.elementary.record import LARGE_SHARE, End, Head, PowerEnd
 from meanfield.functions.growth import decay
-from meanfield.functions.heads import values
-from meanfield.functions.heads.record import LARGE_SHARE, End, Head, PowerEnd
 from meanfield.networks.records import exact
-from meanfield.numeric.lowering import cache
-from meanfield.numeric.quadrature.tables import gaussian_average, rule_for
-from meanfield.symbolic.averages.expansion import at_infinity, at_zero
+from meanfield.numeric.lowering.modules import cache
+from meanfield.numeric.quadrature.gaussian_averages import gaussian_average, rule_for
+from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.node import average
 
 PACKAGE = Path(mf.__file__).parent
@@ -99,7 +99,7 @@ RIGHT = End(
 GD = Head(
     gd,
     mpmath=lambda x: 2 * mp.atan(mp.tanh(x / 2)),
-    ball=lambda u, analytic: 2 * values.atan((u / 2).tanh(), analytic),
+    ball=lambda u, analytic: 2 * certified_values.atan((u / 2).tanh(), analytic),
     slope=sp.sech,
     names=("gd",),
     values=(-sp.pi / 2, sp.pi / 2),
@@ -125,9 +125,9 @@ GD_SCALAR = Scalar(
 @pytest.fixture(scope="module")
 def added():
     """gd, added by its one entry and taken back."""
-    heads.add(GD, GD_SCALAR)
+    elementary.add(GD, GD_SCALAR)
     yield GD
-    heads.remove(GD)
+    elementary.remove(GD)
 
 
 def _mean(f, variance) -> mp.mpf:
@@ -145,7 +145,7 @@ def test_an_added_function_is_parsed(added):
     assert exact("gd(1)", "mu")  # a number of a record, too
     assert mf.Pool(2, kind="gd(z1) + z2")
     with pytest.raises(MeanFieldError, match="known already"):
-        heads.add(dataclasses.replace(GD, function=type("other", (HeadFunction,), {})), GD_SCALAR)
+        elementary.add(dataclasses.replace(GD, function=type("other", (HeadFunction,), {})), GD_SCALAR)
 
 
 def test_an_added_function_is_bounded(added):
@@ -222,7 +222,7 @@ FAST = ("tanh", "softplus", "log")
 
 @pytest.mark.parametrize(
     "head",
-    [pytest.param(h, marks=() if h.name in FAST else pytest.mark.slow, id=h.name) for h in heads.HEADS.values()],
+    [pytest.param(h, marks=() if h.name in FAST else pytest.mark.slow, id=h.name) for h in elementary.HEADS.values()],
 )
 def test_records_hold(head):
     assert_head(head, scalars.SCALARS.get(head.names[0]) if head.names else None)
@@ -230,8 +230,8 @@ def test_records_hold(head):
 
 def test_networks_and_theory_know_the_same_functions():
     smooth = {name for name, s in scalars.SCALARS.items() if not s.switches} - {"sqrt", "tan"}
-    assert smooth == set(heads.NAMES)
-    assert all(len(heads.HEADS[f].names) for f in heads.where("names"))
+    assert smooth == set(elementary.NAMES)
+    assert all(len(elementary.HEADS[f].names) for f in elementary.where("names"))
 
 
 def _planted(**changes) -> Head:
@@ -243,8 +243,10 @@ def _planted(**changes) -> Head:
 
 PLANTED = {
     "slope": dict(slope=lambda u: sp.sech(u) ** 2),
-    "ball at u": dict(ball=lambda u, analytic: 2 * values.atan((u / 2).tanh(), analytic) + 1e-9),
-    "analytic continuation": dict(ball=lambda u, analytic: 2 * values.atan((u / 2).tanh(), analytic).conjugate()),
+    "ball at u": dict(ball=lambda u, analytic: 2 * certified_values.atan((u / 2).tanh(), analytic) + 1e-9),
+    "analytic continuation": dict(
+        ball=lambda u, analytic: 2 * certified_values.atan((u / 2).tanh(), analytic).conjugate()
+    ),
     "series at u": dict(series=lambda u, _: u.tanh() if hasattr(u, "tanh") else u.atan()),
     "values are": dict(values=(sp.Integer(-1), sp.Integer(1))),
     "number": dict(number=math.tanh),
@@ -275,7 +277,7 @@ def test_a_planted_error_is_found(what):
 
 
 def test_a_wrong_tail_coefficient_and_a_wrong_derivative_of_networks_are_found():
-    record = heads.HEADS[sp.atan]
+    record = elementary.HEADS[sp.atan]
     tail = PowerEnd(((sp.S.Zero, 0, lambda w: sp.pi / 2 - sp.atan(w) + w**5 / 10**6),))
     assert any("right end" in line for line in findings(dataclasses.replace(record, right=tail)))
     assert not findings(record, scalars.SCALARS["atan"])
@@ -287,7 +289,7 @@ def test_a_wrong_tail_coefficient_and_a_wrong_derivative_of_networks_are_found()
 
 #: what averages over Gaussians and their expansions are written in: not looked up, but computed with
 LANGUAGE = {"exp", "log", "sin", "cos", "erf", "erfc", "asin", "gamma", "zeta"}
-NAMES = {h.name for h in heads.HEADS.values()}
+NAMES = {h.name for h in elementary.HEADS.values()}
 
 
 _MENTION = re.compile(rf"\b(sp\.({'|'.join(sorted(NAMES - LANGUAGE))})|sigmoid|softplus)\b|\{{.*sp\.\w+:")
@@ -334,31 +336,31 @@ def test_the_entry_of_the_page():
     exec(re.search(r"```python\n(.*?)```", page, re.S)[1], scope)  # type: ignore[index]
     head, scalar = scope["LOGCOSH"], scope["NETWORKS"]
     assert not findings(head, scalar)
-    heads.add(head, scalar)
+    elementary.add(head, scalar)
     try:
         law = at_infinity(average(head.function(z) - z / 2, K), 3)
         with mp.workdps(30):
             truth = _mean(lambda x: head.mpmath(x) - x / 2, mp.mpf(10**4))
             assert 0 < abs(mp.mpf(sp.N(law.expr.subs(K, 10**4), 30)) - truth) < 1e-12
     finally:
-        heads.remove(head)
+        elementary.remove(head)
 
 
 def test_a_module_of_an_added_function_has_a_name_of_its_own(added):
     """The cache must not hand a stored module to a function of the same name and another meaning."""
-    one = heads.fingerprint()
-    heads.remove(GD)
+    one = elementary.fingerprint()
+    elementary.remove(GD)
     try:
         other = dataclasses.replace(GD, code="return math.tanh(x)")
-        heads.add(other, GD_SCALAR)
-        assert heads.fingerprint() != one
+        elementary.add(other, GD_SCALAR)
+        assert elementary.fingerprint() != one
         names = {cache.key("a recursion of gd")}
-        heads.remove(other)
-        assert heads.fingerprint() == ""
+        elementary.remove(other)
+        assert elementary.fingerprint() == ""
         names.add(cache.key("a recursion of gd"))
     finally:
-        heads.add(GD, GD_SCALAR)
-    assert heads.fingerprint() == one
+        elementary.add(GD, GD_SCALAR)
+    assert elementary.fingerprint() == one
     names.add(cache.key("a recursion of gd"))
     assert len(names) == 3 and cache.key("a recursion of gd") in names
 

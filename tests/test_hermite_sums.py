@@ -9,7 +9,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from meanfield.kernels import sums
+from meanfield.kernels.loops import hermite_sums
 
 POLYNOMIALS = {  # φ by powers of z; (first, step) of its orders
     "odd": ({1: 1.0, 3: 0.5, 5: -0.125}, 1, 2),
@@ -57,7 +57,7 @@ def test_of_close_inputs(kind, between):
     for gap in GAPS:
         out, none, c = np.empty(6), np.zeros(2), 1 - mp.mpf(gap)
         arrays = np.array([float(x) for x in a]), np.array([float(x) for x in b])
-        assert sums.close(*arrays, s, t, between, gap, first, step, none, none, 40, np.empty(size), out)
+        assert hermite_sums.close(*arrays, s, t, between, gap, first, step, none, none, 40, np.empty(size), out)
         true = [
             mp.fsum(x * y * c**k for k, x, y in zip(orders, a, b)),
             mp.fsum(k * x * y * c ** (k - 1) for k, x, y in zip(orders, a, b) if k),
@@ -83,15 +83,15 @@ def test_tails_that_change_nothing(s, gap):
 
     def served(left, right):
         tails = np.array(left), np.array(right)
-        return sums.close(*arrays, s, t, s - t, gap, first, step, *tails, 40, np.empty(size), out)
+        return hermite_sums.close(*arrays, s, t, s - t, gap, first, step, *tails, 40, np.empty(size), out)
 
     assert served((0.0, 1e9), (0.0, 1e9))
     whole = min(out[2] + out[3], A * B)
     if s == t:
-        tail = math.sqrt(sums.MISSING * whole / (4 * A * B))
+        tail = math.sqrt(hermite_sums.MISSING * whole / (4 * A * B))
         assert served((1e9, 0.0), (1e9, 0.0))
     else:
-        tail = math.sqrt(sums.MISSING * whole) / (A + B)
+        tail = math.sqrt(hermite_sums.MISSING * whole) / (A + B)
     for one, other in ((1, 1), (4, 0.25) if s == t else (1, 1)):
         assert served((0.99 * tail * one, 1e9), (0.99 * tail * other, 1e9))
         assert not served((1.01 * tail * one, 1e9), (1.01 * tail * other, 1e9))
@@ -107,7 +107,7 @@ def test_sums_of_a_row(first, step, slopes):
     c = np.array([-0.9, 0.0, 0.7])
     for count in (0, 1, 2, 5, 40):
         S, D, u = np.full(4, 9.0), np.full(4, 9.0), np.empty(4)
-        sums.sums(a, b, b0, m, c, first, step, count, S, D, u, slopes)
+        hermite_sums.sums(a, b, b0, m, c, first, step, count, S, D, u, slopes)
         orders = [first + step * j for j in range(5) if first + step * j < count]
         for i in range(m):
             terms = [(k, a[j] * b[j, b0 + i]) for j, k in enumerate(orders)]
@@ -125,16 +125,21 @@ def test_how_many_terms_are_taken():
     right = np.tile(left[:, :, None], (1, 1, 4)) * np.array([9.0, 1.0, 0.5, 2.0])
     for slopes, c in itertools.product((0, 1), ([0.0] * 3, [0.2, -0.3, 0.1], [0.1, -0.6, 0.2], [1.0, 0.2, 0.3])):
         flags = np.zeros(4, dtype=np.int64)
-        found = sums.terms(ladder, slopes, left, right, b0, 3, np.array(c), flags)
+        found = hermite_sums.terms(ladder, slopes, left, right, b0, 3, np.array(c), flags)
         last = [left[slopes, 3] * right[slopes, 3, b0 + i] for i in range(3)]
-        served = [i for i in range(3) if last[i] * min(1.0, abs(c[i]) ** (32 - slopes)) <= sums.WANTED]
+        served = [i for i in range(3) if last[i] * min(1.0, abs(c[i]) ** (32 - slopes)) <= hermite_sums.WANTED]
         assert [flags[b0 + i] == 2 for i in range(3)] == [i not in served for i in range(3)] and flags[0] == 0
         most = max((abs(c[i]) for i in served), default=0.0)
         tails = [max((right[slopes, j, b0 + i] for i in served), default=0.0) * left[slopes, j] for j in range(4)]
-        enough = [n for n, tail in zip(ladder, tails) if tail * most ** (n - slopes) <= sums.WANTED]
+        enough = [n for n, tail in zip(ladder, tails) if tail * most ** (n - slopes) <= hermite_sums.WANTED]
         assert found == enough[0], (slopes, c)
     flags = np.zeros(1, dtype=np.int64)
     left = np.full((2, 4), 1.0)
-    assert sums.terms(ladder, 0, left, np.full((2, 4, 1), sums.WANTED), 0, 1, np.ones(1), flags) == 4 and not flags[0]
-    assert sums.terms(ladder, 0, left, np.full((2, 4, 1), 1.1 * sums.WANTED), 0, 1, np.ones(1), flags) == 4
+    assert (
+        hermite_sums.terms(ladder, 0, left, np.full((2, 4, 1), hermite_sums.WANTED), 0, 1, np.ones(1), flags) == 4
+        and not flags[0]
+    )
+    assert (
+        hermite_sums.terms(ladder, 0, left, np.full((2, 4, 1), 1.1 * hermite_sums.WANTED), 0, 1, np.ones(1), flags) == 4
+    )
     assert flags[0] == 2

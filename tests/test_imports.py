@@ -6,6 +6,7 @@ import ast
 import importlib
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -34,168 +35,180 @@ FACES = {".".join(p.relative_to(PACKAGE).parts[:-1]): homes(p) for p in PACKAGE.
 #: one total order, bottom first, room by room; imports inside functions and for type checkers count, too
 ROOMS = """
 base.tex.read base.tex.width base.tex.lines base.tex.prose base.tex.tabular
-base.errors base.words base.leading base.symbols base.printed base.progress base.carries base.quantities base.terms
-base.limits
-base.arguments base.named
-base.files base.checkpoints base.arrays base.export base.saved base.drawing
-base.latex base.results base.scalars
+base.errors base.words base.leading base.symbols base.progress base.encodings base.quantities base.budgets
+base.arguments base.files base.checkpoints base.scalars
+base.answers.plain_text base.answers.terms base.answers.named base.answers.arrays base.answers.export
+base.answers.saved base.answers.drawing base.answers.latex base.answers.results
 networks.pooling networks.records networks.attention networks.folds networks.roles networks.transformers
 networks.architectures
-functions.heads.record functions.heads.values functions.heads.models functions.heads.exponential
-functions.heads.powers functions.heads.waves functions.heads
-functions.balls.straight_line functions.balls.functions functions.balls
+functions.elementary.record functions.elementary.certified_values functions.elementary.models
+functions.elementary.exponential functions.elementary.power_like functions.elementary.oscillatory functions.elementary
+functions.balls.straight_line functions.balls.ball_functions functions.balls
 functions.series.ball_series functions.series.taylor functions.series.transseries functions.series.infinity
 functions.series.small_arguments
-functions.callables
-functions.formula functions.spellings functions.parser functions.ranges functions.growth functions.isolation
-functions.zeros functions.derivatives
-functions.piecewise functions.regions functions.activations functions.signs functions.consistency
+functions.reading.callables functions.reading.formula functions.reading.spellings functions.reading.parser
+functions.ranges functions.growth functions.isolation functions.zeros functions.derivatives functions.piecewise
+functions.regions functions.activations functions.signs functions.consistency
 symbolic.averages.base symbolic.averages.closed_form symbolic.averages.dominant symbolic.averages.singular_ends
-symbolic.averages.half_waves symbolic.averages.enclosure
-symbolic.averages.finite_parts symbolic.averages.powerlog
-symbolic.averages.mellin symbolic.averages.nested symbolic.averages.existence symbolic.averages.node
-symbolic.averages.asked
-symbolic.averages.stretch
-symbolic.averages.chord symbolic.averages.groups symbolic.averages.largest symbolic.averages.pools
-symbolic.averages.softmax_digits symbolic.averages.overlap
-symbolic.averages.closeness symbolic.averages.sphere symbolic.averages.common
-symbolic.averages.moments symbolic.averages.expansion
+symbolic.averages.oscillatory_half_lines symbolic.averages.enclosure symbolic.averages.nested
+symbolic.averages.existence symbolic.averages.node symbolic.averages.asked
+symbolic.averages.nodes.equal_norms symbolic.averages.nodes.unequal_norms symbolic.averages.nodes.group_functions
+symbolic.averages.nodes.maxima symbolic.averages.nodes.pools symbolic.averages.nodes.softmax_digits
+symbolic.averages.nodes.overlap symbolic.averages.nodes.spheres symbolic.averages.nodes.shared_averages
+symbolic.averages.expansions.finite_parts symbolic.averages.expansions.powerlog symbolic.averages.expansions.mellin
+symbolic.averages.expansions.closeness symbolic.averages.expansions.moments symbolic.averages.expansions.expansion
 symbolic.equality symbolic.steps symbolic.recursion symbolic.parity symbolic.coordinates
-symbolic.finite_width.pairings symbolic.finite_width.zonal symbolic.finite_width.orthogonality
-symbolic.finite_width.weingarten symbolic.finite_width.moments symbolic.finite_width.ensembles
-symbolic.finite_width.fields symbolic.finite_width.words symbolic.finite_width.neuron_sums
-symbolic.finite_width.layer_law symbolic.finite_width.linear symbolic.finite_width.correlators
-symbolic.finite_width.variance symbolic.finite_width.variance_steps symbolic.finite_width.recursions
-symbolic.finite_width.first_layer symbolic.finite_width.index_maps
-symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.pooling
-symbolic.blocks.gates symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.numbered
-symbolic.blocks.gradients
-symbolic.blocks.batch symbolic.blocks.attention symbolic.blocks.exchangeable
-symbolic.blocks.shares symbolic.blocks.collapse symbolic.blocks.across
-symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
-symbolic.fixed_points.half_line symbolic.fixed_points.touching symbolic.fixed_points.maps symbolic.fixed_points.products
-symbolic.fixed_points.points
-symbolic.asymptotics.scaling symbolic.asymptotics.slow symbolic.asymptotics.depth
-symbolic.asymptotics.cells symbolic.asymptotics.growth
-symbolic.asymptotics.comparing symbolic.asymptotics.resting symbolic.asymptotics.balance symbolic.asymptotics.branch
-symbolic.asymptotics.ways symbolic.asymptotics.marginal symbolic.asymptotics.residual
-symbolic.asymptotics.fisher symbolic.asymptotics.projections
-symbolic.asymptotics.normed symbolic.asymptotics.total_scales symbolic.asymptotics.interior
-symbolic.asymptotics.total_equations symbolic.asymptotics.total_moves symbolic.asymptotics.total_marginal
-symbolic.asymptotics.total_profile symbolic.asymptotics.total_tangents symbolic.asymptotics.total_depth
-symbolic.asymptotics.total_fisher
-symbolic.asymptotics.tails symbolic.asymptotics.pair_laws symbolic.asymptotics.total_pairs
-symbolic.asymptotics.phase_tree symbolic.asymptotics.orders
-symbolic.asymptotics.coefficients symbolic.asymptotics.exponents symbolic.asymptotics.logseries
-symbolic.asymptotics.leading
-symbolic.asymptotics.corrections symbolic.asymptotics.found symbolic.asymptotics.further
-symbolic.asymptotics.further_pairs
-symbolic.criticality.small_bias symbolic.criticality.inner symbolic.criticality.lines symbolic.criticality.order_chaos
-symbolic.criticality.phases
-symbolic.criticality.points
-symbolic.criticality.rounding symbolic.criticality.settling symbolic.criticality.closing
+symbolic.finite_width.haar.pairings symbolic.finite_width.haar.zonal symbolic.finite_width.haar.orthogonality
+symbolic.finite_width.haar.weingarten symbolic.finite_width.haar.haar_moments
+symbolic.finite_width.ensembles symbolic.finite_width.neuron_fields symbolic.finite_width.monomials
+symbolic.finite_width.weight_averages symbolic.finite_width.layer_law symbolic.finite_width.linear_correlators
+symbolic.finite_width.correlator_maps symbolic.finite_width.variance symbolic.finite_width.variance_steps
+symbolic.finite_width.correlator_recursions symbolic.finite_width.first_layer symbolic.finite_width.index_maps
+symbolic.recursions.naming symbolic.recursions.coordinate symbolic.recursions.coordinate_walk
+symbolic.recursions.record_rules symbolic.recursions.pooling_rule symbolic.recursions.gates
+symbolic.recursions.block_recursions symbolic.recursions.first symbolic.recursions.numbered
+symbolic.recursions.gradient_recursions symbolic.recursions.batch
+symbolic.recursions.tokens.attention_rule symbolic.recursions.tokens.exchangeable symbolic.recursions.tokens.shares
+symbolic.recursions.tokens.collapse symbolic.recursions.tokens.two_sequences
+symbolic.fixed_points.certified_roots symbolic.fixed_points.exclusion symbolic.fixed_points.marginality
+symbolic.fixed_points.half_line symbolic.fixed_points.touching symbolic.fixed_points.variance_map
+symbolic.fixed_points.products symbolic.fixed_points.all_fixed_points
+symbolic.asymptotics.scaling symbolic.asymptotics.slow symbolic.asymptotics.depth symbolic.asymptotics.exponent_cells
+symbolic.asymptotics.log_growth symbolic.asymptotics.comparing
+symbolic.asymptotics.schedules.stationary_variance symbolic.asymptotics.schedules.balance
+symbolic.asymptotics.schedules.branch symbolic.asymptotics.schedules.regimes symbolic.asymptotics.schedules.marginal
+symbolic.asymptotics.schedules.residual symbolic.asymptotics.schedules.fisher
+symbolic.asymptotics.schedules.projections symbolic.asymptotics.schedules.normed
+symbolic.asymptotics.schedules.power_tails
+symbolic.asymptotics.in_total_depth.total_scales symbolic.asymptotics.in_total_depth.interior
+symbolic.asymptotics.in_total_depth.total_equations symbolic.asymptotics.in_total_depth.total_moves
+symbolic.asymptotics.in_total_depth.total_marginal symbolic.asymptotics.in_total_depth.total_profile
+symbolic.asymptotics.in_total_depth.total_tangents symbolic.asymptotics.in_total_depth.total_depth
+symbolic.asymptotics.in_total_depth.total_fisher
+symbolic.asymptotics.two_inputs.pair_laws symbolic.asymptotics.two_inputs.total_pairs
+symbolic.asymptotics.tables.phase_tree symbolic.asymptotics.tables.row_orders
+symbolic.asymptotics.higher_order.coefficients symbolic.asymptotics.higher_order.exponents
+symbolic.asymptotics.higher_order.logseries symbolic.asymptotics.higher_order.leading_order
+symbolic.asymptotics.higher_order.corrections symbolic.asymptotics.higher_order.series_solution
+symbolic.asymptotics.higher_order.higher_order_laws symbolic.asymptotics.higher_order.higher_order_pairs
+symbolic.criticality.small_bias symbolic.criticality.inner symbolic.criticality.critical_lines
+symbolic.criticality.order_chaos symbolic.criticality.phases symbolic.criticality.critical_points
+symbolic.criticality.rounding symbolic.criticality.chaotic_laws symbolic.criticality.closing
 symbolic.correlator_laws.difference symbolic.correlator_laws.local_series symbolic.correlator_laws.settings
-symbolic.correlator_laws.systems symbolic.correlator_laws.scale_invariant symbolic.correlator_laws.places
-symbolic.correlator_laws.exact symbolic.correlator_laws.points symbolic.correlator_laws.smooth_class
+symbolic.correlator_laws.systems symbolic.correlator_laws.scale_invariant symbolic.correlator_laws.vanishing_variance
+symbolic.correlator_laws.exact symbolic.correlator_laws.positive_variance symbolic.correlator_laws.smooth_class
 symbolic.correlator_laws.critical_shift
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
-numeric.quadrature.tables numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
-numeric.quadrature.weak numeric.quadrature.averages numeric.quadrature.sphere numeric.quadrature.small
-numeric.quadrature.softmax_grids numeric.quadrature.softmax numeric.quadrature.softmax_tables
-numeric.lowering.storage
-numeric.lowering.cache numeric.lowering.elementary numeric.lowering.helpers
-numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
-numeric.lowering.conditional numeric.lowering.direct numeric.lowering.functions
-numeric.lowering.groups numeric.lowering.largest
-numeric.lowering.common numeric.lowering.softmax
-numeric.lowering.loops numeric.lowering.stages numeric.lowering.lockstep numeric.lowering.modules
-numeric.lowering.scalar numeric.lowering.pairs
-numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
-numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.formulas numeric.lowering.distances
-numeric.lowering.evaluators numeric.lowering.generation numeric.lowering.assembly
-numeric.tokens.functions numeric.tokens.expansions numeric.tokens.fields numeric.tokens.walk numeric.tokens.channels
-numeric.tokens.attention numeric.tokens.sampling
-numeric.roots numeric.phase numeric.places numeric.starts numeric.vanishing numeric.solvers numeric.gradients
-numeric.memory
-numeric.fluctuations
-numeric.pair_corrections numeric.gap_source numeric.correlations numeric.neutrality numeric.sampled numeric.sweeps
-numeric.widths
-numeric.many_inputs
-numeric.nested numeric.fractions numeric.gap_tables numeric.gaps numeric.settling
-bias.guessing bias.class_fraction bias.initial
+numeric.quadrature.gaussian_averages numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
+numeric.quadrature.weak numeric.quadrature.layer_averages numeric.quadrature.sphere numeric.quadrature.small_variance
+numeric.quadrature.softmax.softmax_grids numeric.quadrature.softmax.overlaps numeric.quadrature.softmax.softmax_tables
+numeric.lowering.text.elementary_numeric numeric.lowering.text.helpers numeric.lowering.text.printing
+numeric.lowering.text.depth_loops numeric.lowering.text.block_loops numeric.lowering.text.lockstep
+numeric.lowering.modules.storage numeric.lowering.modules.cache numeric.lowering.modules.module_functions
+numeric.lowering.modules.generated_modules
+numeric.lowering.averages.pair_check numeric.lowering.averages.planes numeric.lowering.averages.conditional
+numeric.lowering.averages.direct numeric.lowering.averages.one_gaussian numeric.lowering.averages.two_gaussians
+numeric.lowering.averages.equal_norm_distance numeric.lowering.averages.parametric_check
+numeric.lowering.averages.parametric numeric.lowering.averages.unequal_norm_distance
+numeric.lowering.averages.unequal_norm_check
+numeric.lowering.many_positions.lattice_averages numeric.lowering.many_positions.maximum_averages
+numeric.lowering.many_positions.nested_quadrature numeric.lowering.many_positions.softmax_rows
+numeric.lowering.near_zero numeric.lowering.formulas numeric.lowering.distances numeric.lowering.evaluators
+numeric.lowering.generation numeric.lowering.assembly
+numeric.tokens.token_functions numeric.tokens.expansions numeric.tokens.token_fields numeric.tokens.token_walk
+numeric.tokens.channels numeric.tokens.drawn_heads numeric.tokens.token_sampling
+numeric.run.starts numeric.run.vanishing numeric.run.depth_iteration numeric.run.layer_gradients numeric.run.sweeps
+numeric.run.layer_widths
+numeric.phases.float_roots numeric.phases.phase_grids numeric.phases.phase_points numeric.phases.gap_source
+numeric.phases.correlations numeric.phases.neutrality numeric.phases.sampled_maps numeric.phases.nested_maps
+numeric.phases.gap_tables numeric.phases.gaps numeric.phases.correlation_grids
+numeric.finite_width.skip_correlators numeric.finite_width.fluctuations numeric.finite_width.pair_corrections
+numeric.finite_width.many_inputs
+bias.class_numbers bias.guessing bias.class_fraction bias.initial
 correlators.linear_networks correlators.derived correlators.depth_laws correlators.several_inputs
-presentation.citation
-presentation.columns presentation.figures presentation.bias_figures presentation.tables
-presentation.diagrams presentation.bias_diagrams
-presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
-theory.verbs.positions theory.verbs.maps theory.verbs.kept theory.verbs.values theory.verbs.selection
-theory.verbs.attending theory.verbs.token_correlations theory.verbs.places
-theory.verbs.running theory.verbs.flows theory.verbs.sampling theory.verbs.laws theory.verbs.diagrams
-kernels.rows kernels.loops kernels.cells kernels.sides kernels.data
-kernels.series kernels.plain kernels.sums kernels.near_sums kernels.nearby kernels.plans kernels.generate
-kernels.sources kernels.tangents
-kernels.compiled kernels.networks kernels.pairs kernels.blocks kernels.matrices
-kernels.planning kernels.gradients
-prediction.targets prediction.spectrum prediction.likelihood prediction.linearized prediction.logits
-prediction.prediction_figures prediction.system prediction.solvers prediction.conjugate prediction.cholesky
-prediction.low_rank prediction.log_determinant prediction.regression prediction.nystrom prediction.ended
-prediction.trained prediction.predict
+presentation.citation presentation.columns presentation.figures presentation.bias_figures presentation.tables
+presentation.phase_diagram presentation.bias_diagrams presentation.phase_regions presentation.phase_orders
+presentation.phase_maps presentation.phase_tables
+theory.asked.positions theory.asked.architecture_maps theory.asked.kept_answers theory.asked.given_values
+theory.asked.selection
+theory.verbs.attending theory.verbs.token_correlations theory.verbs.at_a_point theory.verbs.propagating
+theory.verbs.flows theory.verbs.sampling theory.verbs.laws theory.verbs.diagrams
+kernels.loops.pair_loops kernels.loops.hermite_cells kernels.loops.hermite_series kernels.loops.numpy_sums
+kernels.loops.hermite_sums kernels.loops.near_sums kernels.loops.nearby kernels.loops.plans kernels.loops.generate
+kernels.loops.loop_source kernels.loops.tangents
+kernels.inner_products kernels.sides kernels.input_data kernels.compiled kernels.theory_at_numbers kernels.pairs
+kernels.kernel_blocks kernels.kernel_matrices kernels.planning kernels.kernel_gradients
+prediction.solvers.spectrum prediction.solvers.likelihood prediction.solvers.system prediction.solvers.solver_choice
+prediction.solvers.conjugate prediction.solvers.cholesky prediction.solvers.low_rank
+prediction.solvers.log_determinant prediction.solvers.regression prediction.solvers.nystrom prediction.solvers.ended
+prediction.targets prediction.linearized prediction.logits prediction.prediction_figures prediction.trained
+prediction.predict
 explorer.waving explorer.smoothing explorer.ratios explorer.tabled explorer.javascript explorer.model
-explorer.followed explorer.layout explorer.page
+explorer.page_content explorer.layout explorer.page
 theory.theory theory.depth_scales theory.derivation theory.deriving theory.summaries theory.gaussian_processes
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
-empirical.functions.elementary empirical.functions.registry empirical.functions.smooth empirical.functions.kinked
-empirical.functions.tabulated
-empirical.functions.jets empirical.functions.formulas empirical.functions.twins empirical.functions.groups
-empirical.network.derivatives empirical.network.weighted empirical.network.forward empirical.network.checks
-empirical.network.walk empirical.network.operation empirical.network.softmax empirical.network.attention
-empirical.network.operations
-empirical.network.program empirical.network.shapes
-empirical.network.values empirical.network.carried empirical.network.cotangents empirical.network.weights
-empirical.network.network empirical.network.stored
-empirical.observables.correlators empirical.observables.mixed empirical.observables.differentials
-empirical.observables.norms empirical.observables.classes
-empirical.observables.inputs empirical.observables.wanted empirical.observables.jets
-empirical.observables.measurement
-empirical.cuda.cooperation empirical.cuda.kernels empirical.cuda.compilation empirical.cuda.launches
+empirical.functions.elementary_reference empirical.functions.registry empirical.functions.smooth
+empirical.functions.kinked empirical.functions.tabulated empirical.functions.jets empirical.functions.user_formulas
+empirical.functions.reference_functions empirical.functions.groups
+empirical.network.operations.operation_derivatives empirical.network.operations.weighted
+empirical.network.operations.forward empirical.network.operations.checks empirical.network.operations.operation_walk
+empirical.network.operations.operation empirical.network.operations.softmax
+empirical.network.operations.attention_operation empirical.network.operations.operations
+empirical.network.program empirical.network.shapes empirical.network.signals empirical.network.tangents_and_cotangents
+empirical.network.cotangents empirical.network.parameter_sources empirical.network.network empirical.network.stored
+empirical.observables.measured_correlators empirical.observables.mixed empirical.observables.differentials
+empirical.observables.norms empirical.observables.classes empirical.observables.inputs empirical.observables.wanted
+empirical.observables.jet_kernels empirical.observables.measurement
+empirical.cuda.cooperation empirical.cuda.cuda_kernels empirical.cuda.compilation empirical.cuda.launches
 empirical.cuda.device
-empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.running empirical.ensemble.scaleout
+empirical.ensemble.ensemble_blocks empirical.ensemble.parallel empirical.ensemble.one_run empirical.ensemble.scaleout
 empirical.ensemble.ensemble
 empirical.training.losses empirical.training.optimizers empirical.training.readout empirical.training.trained_weights
-empirical.training.passes empirical.training.own_steps empirical.training.first_steps
-empirical.training.one_network empirical.training.runs
-empirical.shared.criticality empirical.shared.weights empirical.shared.curves
-empirical.shared.grid empirical.shared.pairs empirical.shared.line
-comparison.report comparison.gradients comparison.corrections comparison.allowances comparison.check
-data.sets data.sources
-training.estimators training.prepared training.beside training.training_figures training.trained_networks training.train
-training.trainability
-tuning.records tuning.prediction tuning.fluctuation tuning.choices tuning.sampled tuning.initializers
-tuning.snippets tuning.answer tuning.scatter tuning.blockwise tuning.transformer_answer
-tuning.transformers tuning.recommend tuning.gain_tables tuning.gain_records
-tuning.gains
-tuning.rates tuning.backward tuning.instance tuning.tuned tuning.sweep tuning.descent tuning.wide tuning.sensitivities
-tuning.tune
-recipes.laws recipes.described recipes.followed recipes.change recipes.findings recipes.report recipes.rows
-recipes.shapes recipes.language recipes.open_models recipes.vision recipes.schemes recipes.libraries
-recipes.catalog recipes.one_recipe recipes.named
-recipes.audit.keys recipes.audit.sources recipes.audit.meanings recipes.audit.hugging_face recipes.audit.encoders
-recipes.audit.olmo recipes.audit.megatron recipes.audit.small recipes.audit.recognition recipes.audit.audited
-parametrizations.exponents.unknown_steps parametrizations.exponents.monomial parametrizations.exponents.scaling
-parametrizations.exponents.power_rules parametrizations.exponents.power_matrices parametrizations.exponents.power_places
-parametrizations.exponents.power_records parametrizations.exponents.power_table parametrizations.exponents.powers
-parametrizations.one_parametrization parametrizations.published parametrizations.step.step_case
-parametrizations.step.populations parametrizations.step.own_changes parametrizations.step.stages
-parametrizations.step.norm_stages parametrizations.step.affine_stage parametrizations.step.stage_rules
-parametrizations.step.first_step parametrizations.step.stepped_networks parametrizations.coordinates.coordinate_rows
-parametrizations.coordinates.coordinate_verdicts parametrizations.coordinates.measured_frames
-parametrizations.coordinates.coordinate_figures parametrizations.coordinates.coordinate_arguments
-parametrizations.coordinates.coordinate_result parametrizations.coordinates.coordinate_check
-parametrizations.coordinates.at_width
+empirical.training.passes empirical.training.own_steps empirical.training.first_steps empirical.training.one_network
+empirical.training.runs
+empirical.shared.criticality empirical.shared.shared_weights empirical.shared.curves empirical.shared.grid
+empirical.shared.shared_pairs empirical.shared.line
+comparison.check_report comparison.check_gradients comparison.finite_width_allowance comparison.allowances
+comparison.check
+data.sets data.data_sources
+training.estimators training.prepared training.beside training.training_figures training.trained_networks
+training.train training.trainability
+tuning.dense_layers
+tuning.recommendation.compiled_prediction tuning.recommendation.fluctuation tuning.recommendation.choices
+tuning.recommendation.drawn_tokens tuning.recommendation.initializers tuning.recommendation.snippets
+tuning.recommendation.answer tuning.recommendation.scatter tuning.recommendation.blockwise
+tuning.recommendation.transformer_answer tuning.recommendation.token_networks tuning.recommendation.recommend
+tuning.function_gains.gain_tables tuning.function_gains.gain_records tuning.function_gains.gains
+tuning.network_gains.rates tuning.network_gains.backward tuning.network_gains.instance tuning.network_gains.tuned
+tuning.network_gains.sweep tuning.network_gains.descent tuning.network_gains.infinite_width
+tuning.network_gains.sensitivities tuning.network_gains.tune
+recipes.description.matrix_laws recipes.description.described recipes.description.first_passes
+recipes.description.change recipes.description.findings recipes.description.recipe_report
+recipes.rows.recipe_row recipes.rows.recipe_shapes recipes.rows.language recipes.rows.open_models recipes.rows.vision
+recipes.rows.schemes recipes.rows.libraries recipes.rows.catalog
+recipes.one_recipe recipes.by_name
+recipes.audit.keys recipes.audit.configurations recipes.audit.meanings recipes.audit.hugging_face
+recipes.audit.encoders recipes.audit.olmo recipes.audit.megatron recipes.audit.nano recipes.audit.recognition
+recipes.audit.audited
+parametrizations.exponents.unknown_steps parametrizations.exponents.monomial parametrizations.exponents.matrix_scaling
+parametrizations.exponents.power_rules parametrizations.exponents.power_matrices
+parametrizations.exponents.power_places parametrizations.exponents.power_records
+parametrizations.exponents.power_table parametrizations.exponents.step_powers
+parametrizations.one_parametrization parametrizations.published
+parametrizations.step.step_case parametrizations.step.populations parametrizations.step.own_changes
+parametrizations.step.training_stages parametrizations.step.norm_stages parametrizations.step.affine_stage
+parametrizations.step.stage_rules parametrizations.step.first_step parametrizations.step.stepped_networks
+parametrizations.coordinates.coordinate_rows parametrizations.coordinates.coordinate_verdicts
+parametrizations.coordinates.measured_frames parametrizations.coordinates.coordinate_figures
+parametrizations.coordinates.coordinate_arguments parametrizations.coordinates.coordinate_result
+parametrizations.coordinates.coordinate_check parametrizations.coordinates.at_width
 explorer.serving.selectable explorer.serving.worker explorer.serving.asking explorer.serving.served
 explorer.serving.server
-cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.help cli.critical cli.laws cli.widths
-cli.kernels cli.init cli.gains cli.networks cli.recipes cli.coordinates cli.explore cli.reproduce cli.doctor
+cli.terminal.output cli.terminal.reading cli.terminal.critical_output cli.terminal.bias_output cli.terminal.options
+cli.terminal.help
+cli.commands.critical cli.commands.law cli.commands.widths cli.commands.kernel cli.commands.init
+cli.commands.gain_command cli.commands.finite_networks cli.commands.recipe_commands cli.commands.coordinate_command
+cli.commands.explore cli.commands.reproduce cli.commands.doctor
 cli.app
 __main__
 """
@@ -210,25 +223,26 @@ PUBLIC = {
     "meanfield.networks.architectures": None,
     "meanfield.base.files": None,
     "meanfield.base.symbols": None,
-    "meanfield.base.results": None,
+    "meanfield.base.answers.results": None,
     "meanfield.theory.depth_scales": None,
     "meanfield.correlators.linear_networks": None,
     "meanfield.bias.guessing": {"variance_over_inputs"},
-    "meanfield.numeric.quadrature.softmax": {"softmax_average"},
-    "meanfield.symbolic.averages.overlap": {"Overlap"},
+    "meanfield.numeric.quadrature.softmax.overlaps": {"softmax_average"},
+    "meanfield.symbolic.averages.nodes.overlap": {"Overlap"},
     "meanfield.presentation.figures": None,
     "meanfield.presentation.tables": None,
-    "meanfield.base.latex": {"aligned", "tex"},  # what reports are written with
+    "meanfield.base.answers.latex": {"aligned", "tex"},  # what reports are written with
     "meanfield.base.tex.prose": {"escape", "prose"},
     "meanfield.base.progress": {"Progress", "watched"},
     "meanfield.base.words": {"unknown"},
-    "meanfield.symbolic.asymptotics.growth": {"Growth"},
-    "meanfield.symbolic.finite_width.fields": {"left"},
-    "meanfield.symbolic.finite_width.words": {"quantity"},
+    "meanfield.symbolic.asymptotics.log_growth": {"Growth"},
+    "meanfield.symbolic.finite_width.neuron_fields": {"left"},
+    "meanfield.symbolic.finite_width.monomials": {"quantity"},
 }
 BELOW_EMPIRICAL = {
-    "base.arrays", "base.export", "base.drawing", "base.files", "base.words", "base.quantities", "base.scalars",
-    "base.arguments", "base.checkpoints", "base.limits", "base.results", "base.errors",
+    "base.answers.arrays", "base.answers.export", "base.answers.drawing", "base.files", "base.words", "base.quantities",
+    "base.scalars",
+    "base.arguments", "base.checkpoints", "base.budgets", "base.answers.results", "base.errors",
     "networks.pooling", "networks.records", "networks.attention",
     "networks.folds",
 }  # fmt: skip
@@ -289,11 +303,32 @@ def test_the_tower_is_the_package():
     assert len(inner) == len(set(inner)), sorted(r for r in set(inner) if inner.count(r) > 1)
 
 
+MOST = 12  # modules of a folder
+
+
+def assert_laid_out(names: set[str]) -> None:
+    """A folder holds at most a dozen modules, and no two modules have one name."""
+    own = {name for name in names if any(other.startswith(f"{name}.") for other in names)}
+    folders = Counter(name.rpartition(".")[0] for name in names - own)
+    full = {folder: count for folder, count in folders.items() if count > MOST}
+    assert not full, f"more than {MOST} modules: {full}"
+    twice = [name for name, count in Counter(name.rpartition(".")[2] for name in names).items() if count > 1]
+    assert not twice, f"modules of one name: {twice}"
+
+
+def test_a_folder_holds_a_dozen_modules_and_a_name_stands_once():
+    assert_laid_out(NAMES)
+    with pytest.raises(AssertionError, match=r"modules of one name: .'records'"):
+        assert_laid_out(NAMES | {"tuning.records"})
+    with pytest.raises(AssertionError, match=r"more than 12 modules: .'tuning': 13"):
+        assert_laid_out(NAMES | {f"tuning.planted_{i}" for i in range(12)})
+
+
 @pytest.mark.parametrize(
     ("name", "found", "said"),
     [
-        ("symbolic.averages.node", {"numeric.solvers"}, "stands above it"),
-        ("empirical.network.operations", {"functions.activations"}, "must know nothing of the theory"),
+        ("symbolic.averages.node", {"numeric.run.depth_iteration"}, "stands above it"),
+        ("empirical.network.operations.operations", {"functions.activations"}, "must know nothing of the theory"),
         ("presentation.tables", {"theory.theory"}, "stands above it"),
         ("functions.piecewise", {"functions.signs"}, "stands above it"),
         ("theory.theory", {"empirical.shared.line"}, "stands above it"),
@@ -332,13 +367,15 @@ def test_derivations_use_public_names(path):
     [
         "from meanfield.symbolic.recursion import closed",
         "from meanfield import _LAZY",
-        "import meanfield.numeric.solvers",
+        "import meanfield.numeric.run.depth_iteration",
         "from meanfield.presentation import figures\nprint(figures._LOOK)",
         "from meanfield.base.symbols import _private",
     ],
 )
 def test_private_names_are_caught(text):
-    with pytest.raises(AssertionError, match=r"which is not public|: meanfield.numeric.solvers|reads figures._LOOK"):
+    with pytest.raises(
+        AssertionError, match=r"which is not public|: meanfield.numeric.run.depth_iteration|reads figures._LOOK"
+    ):
         assert_public(Path("planted.py"), text)
 
 

@@ -12,14 +12,17 @@ import sympy as sp
 from scipy.special import erf
 
 import meanfield as mf
+from meanfield.base.answers.results import MeanFieldError, Status
 from meanfield.base.errors import LONGEST, abbreviated
-from meanfield.base.results import MeanFieldError, Status
 from meanfield.base.symbols import K, K_aa, K_bb, distance, tilt
-from meanfield.numeric.lowering import chords, direct, evaluators, modules, pairs, printing, stretches
-from meanfield.symbolic.averages.chord import Chord, chord
+from meanfield.numeric.lowering import evaluators
+from meanfield.numeric.lowering.averages import direct, equal_norm_distance, two_gaussians, unequal_norm_distance
+from meanfield.numeric.lowering.modules import generated_modules
+from meanfield.numeric.lowering.text import printing
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.averages.stretch import Stretch, stretch
-from meanfield.theory.verbs import places, running
+from meanfield.symbolic.averages.nodes.equal_norms import Stretch, stretch
+from meanfield.symbolic.averages.nodes.unequal_norms import Chord, chord
+from meanfield.theory.verbs import at_a_point, propagating
 
 W, B = math.sqrt(1.5), math.sqrt(0.2)
 STEP, STAIR = "1 if z>0.3 else -1", "1 if z>0.3 else (0.5 if z>0.29 else 0)"
@@ -69,15 +72,15 @@ def ratio(formula: str, monkeypatch=None):
     """⟨(φ_a - φ_b)²⟩/apart as generated source says it, run by the interpreter; without the measuring of errors where a
     monkeypatch is given (three seconds for each pair of averages)."""
     if monkeypatch is not None:
-        monkeypatch.setattr(pairs, "miss", lambda *a: 1e-14)
-        monkeypatch.setattr(stretches, "error", lambda *a: 1e-14)
-        pairs.pair.cache_clear()
+        monkeypatch.setattr(two_gaussians, "miss", lambda *a: 1e-14)
+        monkeypatch.setattr(equal_norm_distance, "error", lambda *a: 1e-14)
+        two_gaussians.pair.cache_clear()
     (node,) = stretch(mf.derive(formula).activations[0].pieces.expr, K, distance).atoms(Stretch)
     functions = evaluators.Functions()
     name = functions.of(node)
     f, table = printing.interpret(functions.text, name), functions.arrays[f"T{name.split('_')[1]}"]
     if monkeypatch is not None:
-        pairs.pair.cache_clear()
+        two_gaussians.pair.cache_clear()
     return lambda V, apart: f(V, apart, table)
 
 
@@ -242,7 +245,7 @@ def test_whether_c_is_odd_is_proved_or_only_seen(monkeypatch):
     found = theory.correlations(**at)
     assert found.status is Status.CERTIFIED and [p.stability for p in found] == ["unstable", "stable"]
     assert len(theory.correlations(sigma_w=2, sigma_b=0)) == 3
-    monkeypatch.setattr(places, "oddness", lambda theory, values: None)  # nothing is proved
+    monkeypatch.setattr(at_a_point, "oddness", lambda theory, values: None)  # nothing is proved
     seen = theory.correlations(**at)
     assert seen.status is Status.MEASURED and len(seen) == 3 and "as far as float arithmetic sees" in seen.message
     assert theory.correlations(sigma_w=2, sigma_b=1).status is Status.CERTIFIED  # floats do show that it is not odd
@@ -256,7 +259,7 @@ def test_refusals_cut_formulas():
     assert str(MeanFieldError(words)) == words == abbreviated(words)
     (node,) = chord(mf.derive(STAIR).activations[0].pieces.expr, K_aa, K_bb, distance, tilt).atoms(Chord)
     with pytest.raises(MeanFieldError, match=r"unequal norms through Piecewise.* was asked for, which jumps") as error:
-        chords.parts(node)
+        unequal_norm_distance.parts(node)
     assert len(str(error.value)) < 300
 
 
@@ -266,7 +269,7 @@ def test_refusals_cut_formulas():
 )
 def test_runs_and_kernels_refuse_an_input_that_is_zero_where_φ_jumps(start, monkeypatch):
     """`propagate` answered the limit K → 0, where `kernel` refused: sign(0) is 0, and no average is."""
-    monkeypatch.setattr(modules, "PATIENCE", np.inf)
+    monkeypatch.setattr(generated_modules, "PATIENCE", np.inf)
     theory, at = mf.derive("sign"), {"sigma_w": 1.3, "sigma_b": 0.2, "depth": 3}
 
     def refused():
@@ -290,7 +293,7 @@ def test_runs_and_kernels_refuse_an_input_that_is_zero_where_φ_jumps(start, mon
         gated.propagate(sigma_w=1.3, sigma_b=0.0, depth=2, input_norm=0.0, quantities="K")
     run = gated.propagate(sigma_w=1.3, sigma_b=0.0, depth=2, input_norm=1e-30, quantities="K")
     assert abs(run.K[1] - 1.69 / 2) < 1e-14
-    monkeypatch.setattr(running, "jumps_at_rest", lambda *_: False)  # planted: the limit
+    monkeypatch.setattr(propagating, "jumps_at_rest", lambda *_: False)  # planted: the limit
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         refused()
 

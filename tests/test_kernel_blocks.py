@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.kernels import blocks
-from meanfield.kernels.networks import Network
+from meanfield.kernels import kernel_blocks
+from meanfield.kernels.theory_at_numbers import Network
 
 AT = {"sigma_w": 1.4, "sigma_b": 0.2}
 
@@ -18,7 +18,7 @@ AT = {"sigma_w": 1.4, "sigma_b": 0.2}
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of 4 rows at depth 1, which needs no compiled recursion."""
-    monkeypatch.setattr(blocks, "ROWS", 4)
+    monkeypatch.setattr(kernel_blocks, "ROWS", 4)
 
 
 def data(n: int = 11, d: int = 5) -> np.ndarray:
@@ -193,7 +193,7 @@ def test_a_journal_tells_long_formulas_apart():
 
     def key(phi):
         network = Network({"sigma_w": 1.0, "sigma_b": 0.1}, 2, False, mf.derive(phi))
-        return blocks.Work(network, np.eye(2), None, ("K",), np.dtype("float64")).key
+        return kernel_blocks.Work(network, np.eye(2), None, ("K",), np.dtype("float64")).key
 
     assert key(f"{long} + abs(z)/3") != key(f"{long} + 5*abs(z)")
     assert key(f"{long} + abs(z)/3") == key(f"{long} + abs(z)/3")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from meanfield.kernels import cells
-from meanfield.kernels.cells import CELLS, DEGREE, SMALLEST, Cell, Cells
-from meanfield.kernels.loops import LADDER
+from meanfield.kernels.loops import hermite_cells
+from meanfield.kernels.loops.hermite_cells import CELLS, DEGREE, SMALLEST, Cell, Cells
+from meanfield.kernels.loops.pair_loops import LADDER
 
 
 class Known(Cells):
@@ -41,7 +41,7 @@ def test_series_are_read_off_their_cells(first, step):
 
 def test_cells_are_kept_and_taken_up(tmp_path, monkeypatch):
     """What another process kept stays; a cell that is there already is not read over; nothing new, nothing written."""
-    monkeypatch.setattr(cells.cache, "folder", lambda: tmp_path)
+    monkeypatch.setattr(hermite_cells.cache, "folder", lambda: tmp_path)
     one = Known("known", 0, 1, 0.0)
     for index in (3, -2):
         one.cell(index)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from meanfield.base.errors import MeanFieldError
-from meanfield.kernels import blocks, sides
-from meanfield.kernels.loops import Loop, Series
-from meanfield.kernels.networks import Network
+from meanfield.kernels import kernel_blocks, sides
+from meanfield.kernels.loops.pair_loops import Loop, Series
+from meanfield.kernels.theory_at_numbers import Network
 from meanfield.theory.gaussian_processes import refuse_no_bounds
 
 RNG = np.random.default_rng(5)
@@ -78,12 +78,20 @@ def work(n, m=None):
     known = RNG.standard_normal((n, m or n))
     known = known if m else known + known.T
     network = SimpleNamespace(described="known", values=(), depth=2)
-    one = blocks.Work(network, np.zeros((n, 1)), None if m is None else np.ones((m, 1)), ("K",), np.dtype("float64"))
+    one = kernel_blocks.Work(
+        network, np.zeros((n, 1)), None if m is None else np.ones((m, 1)), ("K",), np.dtype("float64")
+    )
 
     def compute(task):
         a, b = task
-        said = {blocks.WORST: 1.0 + a, blocks.OPPOSITE: 2.0 + b, blocks.BLURRED: (3.0 - a, 4.0 - b)}
-        return {"K": known[a : a + blocks.ROWS, b : b + blocks.ROWS]} | said | {blocks.READ: 5.0 + b}
+        said = {
+            kernel_blocks.WORST: 1.0 + a,
+            kernel_blocks.OPPOSITE: 2.0 + b,
+            kernel_blocks.BLURRED: (3.0 - a, 4.0 - b),
+        }
+        return (
+            {"K": known[a : a + kernel_blocks.ROWS, b : b + kernel_blocks.ROWS]} | said | {kernel_blocks.READ: 5.0 + b}
+        )
 
     one.compute = compute
     return one, known
@@ -94,37 +102,37 @@ def work(n, m=None):
 def test_blocks_make_the_matrix_and_its_product(m, threads, monkeypatch, tmp_path):
     """Every block where it belongs, and below the diagonal its mirror; the product without the matrix; what blocks say
     of bounds is the largest; a journal leaves out what is done and refuses another work's."""
-    monkeypatch.setattr(blocks, "ROWS", 2)
+    monkeypatch.setattr(kernel_blocks, "ROWS", 2)
     one, known = work(5, m)
     columns = m or 5
     starts = [(a, b) for a in (0, 2, 4) for b in range(0, columns, 2) if m or b >= a]
     assert one.tasks() == starts and one.shape == (5, columns)
     target, told = np.zeros(known.shape), []
-    said = blocks.fill(one, {"K": target}, threads, progress=lambda *at: told.append(at))
+    said = kernel_blocks.fill(one, {"K": target}, threads, progress=lambda *at: told.append(at))
     last = starts[-1][1]
     assert np.array_equal(target, known) and said == (5.0, 2.0 + last, 3.0, 4.0, 5.0 + last)
     assert told == [(k + 1, len(starts)) for k in range(len(starts))]
     v = RNG.standard_normal((columns, 3))
-    out, again = blocks.product(one, v, threads)
+    out, again = kernel_blocks.product(one, v, threads)
     assert out == pytest.approx(known @ v, abs=1e-13) and again == said
-    journal = blocks.Journal(tmp_path / "K.npy", one)
+    journal = kernel_blocks.Journal(tmp_path / "K.npy", one)
     journal.add((0, 0), (9.0, 0.0, 0.0, 0.5, 0.25))
-    kept = blocks.Journal(tmp_path / "K.npy", one)
+    kept = kernel_blocks.Journal(tmp_path / "K.npy", one)
     assert kept.done == {(0, 0)} and kept.said == (9.0, 0.0, 0.0, 0.5, 0.25)
     target[:] = 0
-    assert blocks.fill(one, {"K": target}, threads, journal=kept)[0] == 9.0
+    assert kernel_blocks.fill(one, {"K": target}, threads, journal=kept)[0] == 9.0
     assert not target[:2, :2].any() and np.array_equal(target[2:, 2:], known[2:, 2:])
     with kept.path.open("a") as file:
         file.write("2 2 1.0 1.0")  # a line that was cut off
-    assert blocks.Journal(tmp_path / "K.npy", one).done == set(starts)
+    assert kernel_blocks.Journal(tmp_path / "K.npy", one).done == set(starts)
     other, _ = work(4, m)
     with pytest.raises(MeanFieldError, match=r"K\.npy was begun by another call"):
-        blocks.Journal(tmp_path / "K.npy", other)
+        kernel_blocks.Journal(tmp_path / "K.npy", other)
 
 
 @pytest.mark.parametrize(("threads", "workers", "ahead"), [(1, 3, 6), (4, 3, 8), (1, None, 16)])
 def test_no_more_blocks_are_under_way_than_two_a_worker(threads, workers, ahead, monkeypatch):
-    monkeypatch.setattr(blocks, "ROWS", 1)
+    monkeypatch.setattr(kernel_blocks, "ROWS", 1)
     one, _ = work(7)
     sent = []
 
@@ -138,7 +146,7 @@ def test_no_more_blocks_are_under_way_than_two_a_worker(threads, workers, ahead,
     executor = Executor()
     if workers:
         executor._max_workers = workers
-    found = blocks.blocks(one, one.tasks(), threads, executor)
+    found = kernel_blocks.blocks(one, one.tasks(), threads, executor)
     next(found)
     assert len(sent) == ahead
     assert len(list(found)) == 27 and sent == [(1, 1)] * 28

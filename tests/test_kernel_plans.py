@@ -8,8 +8,8 @@ import numpy as np
 import sympy as sp
 
 import meanfield as mf
-from meanfield.kernels import plans
-from meanfield.numeric.lowering import modules
+from meanfield.kernels.loops import plans
+from meanfield.numeric.lowering.modules import generated_modules
 
 
 def cubic_gap(gap: float, places: tuple[int, ...]) -> float:
@@ -58,7 +58,7 @@ def above(A: float, B: float, AB: float, h: float) -> float:
 
 def test_kernels_through_an_inner_jump_follow_the_covariance(monkeypatch):
     """The distance through a jump off 0 is not compiled where norms differ; K alone was refused with it."""
-    monkeypatch.setattr(modules, "PATIENCE", np.inf)
+    monkeypatch.setattr(generated_modules, "PATIENCE", np.inf)
     block = mf.Sequential((mf.Nonlinearity("erf"), mf.Dense(), mf.Nonlinearity("step(z - 1/2)"), mf.Dense()))
     X = np.array([[1.0, 0.3], [0.2, -0.7]])
     found = mf.derive(architecture=block).kernel(X, sigma_w=1.3, sigma_b=0.3, depth=2, quantities="K")

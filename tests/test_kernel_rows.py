@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from meanfield.kernels import rows
+from meanfield.kernels import inner_products
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.standard_normal((4, 7)), RNG.standard_normal((5, 7))
@@ -17,14 +17,14 @@ X, Y = RNG.standard_normal((4, 7)), RNG.standard_normal((5, 7))
 def test_products_of_rows():
     """scale·x·y + shift: of all columns from first[a] on, of single pairs, of rows with themselves."""
     first, out = np.array([0, 2, 4, 5]), np.full((4, 5), 9.0)
-    rows.gram(X, np.ascontiguousarray(Y.T), first, 0.5, 0.25, out)
+    inner_products.gram(X, np.ascontiguousarray(Y.T), first, 0.5, 0.25, out)
     there = np.arange(5) >= first[:, None]
     assert out[there] == pytest.approx((0.5 * X @ Y.T + 0.25)[there], rel=1e-13) and (out[~there] == 9.0).all()
     own = np.empty(4)
-    rows.norms(X, own)
+    inner_products.norms(X, own)
     assert own == pytest.approx((X * X).sum(axis=1), rel=1e-14)
     left, right, found = np.array([0, 3, 1]), np.array([4, 0, 1]), np.empty(3)
-    rows.products(X, Y, left, right, 0.5, 0.25, found)
+    inner_products.products(X, Y, left, right, 0.5, 0.25, found)
     assert found == pytest.approx(0.5 * (X[left] * Y[right]).sum(axis=1) + 0.25, rel=1e-13)
 
 
@@ -36,7 +36,7 @@ def test_how_far_rows_are_apart(shift):
     left, right = np.zeros(7, dtype=np.int64), np.arange(7)
     KX, KY = scale * (X * X).sum(axis=1) + shift, scale * (other * other).sum(axis=1) + shift
     distance, tilt = np.empty(7), np.empty(7)
-    rows.apart(X, other, left, right, scale, shift, KX, KY, distance, tilt)
+    inner_products.apart(X, other, left, right, scale, shift, KX, KY, distance, tilt)
     with mp.workdps(50):
         for p in range(7):
             a, b = ([mp.mpf(float(v)) for v in row] for row in (x, other[p]))
@@ -54,15 +54,18 @@ def test_pairs_that_are_flagged_and_opposite_ones():
     size = np.sqrt(np.outer(KX, KY))
     c = np.array([[0.9375, -0.75, 1.0], [0.99, -0.9375, 0.96]])
     flags = np.zeros((2, 3), dtype=np.uint8)
-    rows.close_at_start(c * size, KX, KY, 0.0625, first, flags)
+    inner_products.close_at_start(c * size, KX, KY, 0.0625, first, flags)
     assert flags.tolist() == [[0, 0, 1], [0, 0, 1]]
-    assert [v.tolist() for v in rows.flagged(flags, first)] == [[0, 1], [2, 2]]
-    assert [v.tolist() for v in rows.flagged(np.ones((2, 3), np.uint8), np.array([1, 2]))] == [[0, 0, 1], [1, 2, 2]]
-    assert [v.size for v in rows.flagged(np.zeros((2, 3), np.uint8), first)] == [0, 0]
-    assert rows.opposite(c * size, KX, KY, 0.0625, first) == 0.0
-    assert rows.opposite(c * size, KX, KY, 0.07, first) == 9.0
-    assert rows.opposite(c[:1] * size[:1], KX[:1], KY, 0.3, first) == 9.0
-    assert rows.opposite(np.full((1, 1), -6.0), np.array([9.0]), np.array([4.0]), 0.3, first) == 9.0
+    assert [v.tolist() for v in inner_products.flagged(flags, first)] == [[0, 1], [2, 2]]
+    assert [v.tolist() for v in inner_products.flagged(np.ones((2, 3), np.uint8), np.array([1, 2]))] == [
+        [0, 0, 1],
+        [1, 2, 2],
+    ]
+    assert [v.size for v in inner_products.flagged(np.zeros((2, 3), np.uint8), first)] == [0, 0]
+    assert inner_products.opposite(c * size, KX, KY, 0.0625, first) == 0.0
+    assert inner_products.opposite(c * size, KX, KY, 0.07, first) == 9.0
+    assert inner_products.opposite(c[:1] * size[:1], KX[:1], KY, 0.3, first) == 9.0
+    assert inner_products.opposite(np.full((1, 1), -6.0), np.array([9.0]), np.array([4.0]), 0.3, first) == 9.0
 
 
 def test_distances_of_a_block():
@@ -70,16 +73,16 @@ def test_distances_of_a_block():
     KX, KY, first = np.array([1.0, 4.0]), np.array([1.0, 9.0]), np.array([0, 1])
     K_ab, out = np.array([[0.5, 1.0], [7.0, 5.5]]), np.full((2, 2), 8.0)
     flags = np.zeros((2, 2), dtype=np.uint8)
-    assert rows.distances(K_ab, KX, KY, first, flags, out) == pytest.approx(6 / 2)
+    assert inner_products.distances(K_ab, KX, KY, first, flags, out) == pytest.approx(6 / 2)
     assert out.tolist() == [[1.0, 8.0], [8.0, 2.0]]
     flags[1, 1] = 1
-    assert rows.distances(K_ab, KX, KY, first, flags, out) == pytest.approx(1.0)
-    assert rows.distances(np.array([[1.0]]), KX[:1], KY[:1], first, flags, out) == math.inf
+    assert inner_products.distances(K_ab, KX, KY, first, flags, out) == pytest.approx(1.0)
+    assert inner_products.distances(np.array([[1.0]]), KX[:1], KY[:1], first, flags, out) == math.inf
 
 
 def test_a_triangle_is_mirrored():
-    n = 2 * rows.SQUARE + 5
+    n = 2 * inner_products.SQUARE + 5
     values, own = RNG.standard_normal((n, n)), np.arange(n, dtype=float)
     expected = np.triu(values, 1) + np.triu(values, 1).T + np.diag(own)
-    rows.mirror(values, own)
+    inner_products.mirror(values, own)
     assert np.array_equal(values, expected)

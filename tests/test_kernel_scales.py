@@ -10,9 +10,10 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.base.symbols import Z
-from meanfield.kernels import rows, series, sums
-from meanfield.kernels.loops import LADDER
-from meanfield.numeric.lowering import modules
+from meanfield.kernels import inner_products
+from meanfield.kernels.loops import hermite_series, hermite_sums
+from meanfield.kernels.loops.pair_loops import LADDER
+from meanfield.numeric.lowering.modules import generated_modules
 
 RATIOS = (1 + 1e-9, 1 + 1e-3, 1.3, 9.0, 100.0, 1e6)
 W = 1.25
@@ -21,7 +22,7 @@ W = 1.25
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch):
     """Depth loops in the same bits without seconds of compiling."""
-    monkeypatch.setattr(modules, "PATIENCE", np.inf)
+    monkeypatch.setattr(generated_modules, "PATIENCE", np.inf)
 
 
 def relu(a, b, ab):
@@ -203,8 +204,8 @@ def test_a_sum_of_squares_that_has_not_begun():
     """Orders k < 512 of sin at V = 6000 are 0, and their tails were: sin of rows of 100 and 10 had K_ab = K_bb."""
     f, slope = sp.sin(Z[0]), sp.cos(Z[0])
     for V, left in ((6000.0, 1.0), (1.0, 0.0)):
-        a, square, slopes = series._coefficients(f, slope, np.array([V]), LADDER[-1])
-        tails, done = series._tails(a, square, slopes, len(LADDER) - 1)
+        a, square, slopes = hermite_series._coefficients(f, slope, np.array([V]), LADDER[-1])
+        tails, done = hermite_series._tails(a, square, slopes, len(LADDER) - 1)
         assert np.abs(tails[:, -1] - left).max() < 1e-9 and not (done and left)
         with mp.workdps(30):
             below = mp.fsum(mp.exp(-V) * mp.mpf(V) ** k / mp.factorial(k) for k in range(1, 512, 2)) / (
@@ -254,12 +255,14 @@ def test_a_step_that_is_odd_at_probes():
     ],
 )
 def test_parities_are_proved(phi, found):
-    assert series.parity(mf.derive(phi).activations[0].pieces.expr) == found
+    assert hermite_series.parity(mf.derive(phi).activations[0].pieces.expr) == found
 
 
 def assert_powers(p: float, V: float, off: float = 0.0) -> None:
     """Coefficients of |z|^p are ⟨|x|^p He_k⟩ = ⟨|x|^p⟩ p(p - 2)…(p - k + 2), to 1e-14 of √⟨f²⟩; off: planted."""
-    a, square, _ = series._coefficients(mf.derive(f"abs(z)**({p})").activations[0].pieces.expr, None, np.array([V]), 64)
+    a, square, _ = hermite_series._coefficients(
+        mf.derive(f"abs(z)**({p})").activations[0].pieces.expr, None, np.array([V]), 64
+    )
     for k in (0, 2, 8, 40, 62):
         with mp.workdps(30):
             true = mp.mpf(V) ** (mp.mpf(p) / 2) * 2 ** (mp.mpf(p) / 2) * mp.gamma((mp.mpf(p) + 1) / 2) / mp.sqrt(mp.pi)
@@ -284,10 +287,10 @@ def test_the_angle_of_collinear_rows_at_layer_1(ratio):
     K = [np.array([float(np.sum(Z * Z))]) for Z in (X, Y)]
     distance, tilt = np.empty(1), np.empty(1)
     both = np.zeros(1, dtype=np.int64)
-    rows.apart(X, Y, both, both, 1.0, 0.0, *K, distance, tilt)
+    inner_products.apart(X, Y, both, both, 1.0, 0.0, *K, distance, tilt)
     turned = distance[0] * np.cos(tilt[0]) ** 2
     assert turned <= 1e-31 * distance[0]
-    rows.apart(X, Y * np.array([1, 1, 1 + 1e-9]), both, both, 1.0, 0.0, *K, distance, tilt)
+    inner_products.apart(X, Y * np.array([1, 1, 1 + 1e-9]), both, both, 1.0, 0.0, *K, distance, tilt)
     assert distance[0] * np.cos(tilt[0]) ** 2 > 1e-20 * min(K[0][0], K[1][0])
 
 
@@ -295,7 +298,7 @@ def served(a, b, s, t, gap, left, right) -> tuple[bool, np.ndarray]:
     """What `sums.close` says of the odd coefficients a and b; left, right: the roots of their tails."""
     out, room = np.zeros(6), np.zeros(len(a))
     left, right = np.array(left), np.array(right)
-    return sums.close(a, b, s, t, s - t, gap, 1, 2, left, right, 512, room, out), out
+    return hermite_sums.close(a, b, s, t, s - t, gap, 1, 2, left, right, 512, room, out), out
 
 
 @pytest.mark.parametrize(

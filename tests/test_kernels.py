@@ -11,7 +11,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.base.symbols import Z
-from meanfield.kernels.series import expand
+from meanfield.kernels.loops.hermite_series import expand
 from tests.make_kernel_references import DEPTH, PAIRS, SIGMA_B, SIGMA_W, inputs
 
 REFERENCES = json.loads((Path(__file__).parent / "data" / "kernels.json").read_text())

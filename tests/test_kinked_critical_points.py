@@ -11,10 +11,10 @@ import sympy as sp
 from scipy.optimize import brentq
 
 import meanfield as mf
-from meanfield.base.results import Status
+from meanfield.base.answers.results import Status
 from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import Pieces, jump, pieces
-from meanfield.symbolic.criticality import points as critical
+from meanfield.symbolic.criticality import critical_points as critical
 from meanfield.symbolic.fixed_points import half_line
 
 # ------------------------------------------------------------------------------------------------ another route

@@ -17,7 +17,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.latex import aligned, tex
+from meanfield.base.answers.latex import aligned, tex
 from meanfield.base.symbols import K, sigma_b, sigma_w
 from meanfield.base.tex.lines import lines
 from meanfield.base.tex.prose import _text_box, escape, prose, wrapped
@@ -26,7 +26,7 @@ from meanfield.base.tex.width import TEXTWIDTH, width
 from meanfield.networks.records import Dense, Nonlinearity, Residual, Sequential
 from meanfield.presentation.columns import column_width
 from meanfield.presentation.tables import _HEIGHT, Row, Table, _Cell, _pages
-from meanfield.symbolic.averages.expansion import at_infinity
+from meanfield.symbolic.averages.expansions.expansion import at_infinity
 
 TEX = shutil.which("pdflatex")
 ARCHITECTURES = {

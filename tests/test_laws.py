@@ -8,7 +8,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import Law, MeanFieldError, Term
+from meanfield.base.answers.results import Law, MeanFieldError, Term
 from meanfield.base.symbols import K, l
 
 HALF = sp.Rational(1, 2)

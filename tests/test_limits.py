@@ -9,10 +9,10 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base import limits
-from meanfield.base.limits import counted, deadline, tick
+from meanfield.base import budgets
+from meanfield.base.budgets import counted, deadline, tick
 from meanfield.base.symbols import K
-from meanfield.symbolic.fixed_points.roots import sign_at
+from meanfield.symbolic.fixed_points.certified_roots import sign_at
 
 
 def burn(seconds: float, asks: bool = True) -> None:
@@ -27,7 +27,7 @@ def burn(seconds: float, asks: bool = True) -> None:
 def a_tenth(monkeypatch):
     """A tenth of a second of CPU time, and a minute on the clock: the machine that tests run on may be busy, too."""
     monkeypatch.setenv("MEANFIELD_SECONDS", "0.1")
-    monkeypatch.setattr(limits, "PATIENCE", 600)
+    monkeypatch.setattr(budgets, "PATIENCE", 600)
 
 
 def test_time_of_others_is_not_counted():
@@ -71,9 +71,9 @@ def test_what_a_search_along_K_had_covered_is_said():
 
 @pytest.mark.parametrize(("waited", "ends"), [(0.99, False), (1.01, True)])
 def test_the_clock_ends_it_after_ten_times_as_long(monkeypatch, waited, ends):
-    monkeypatch.setattr(limits, "PATIENCE", 10)
+    monkeypatch.setattr(budgets, "PATIENCE", 10)
     now = [100.0]
-    monkeypatch.setattr(limits, "_clock", lambda: now[0])
+    monkeypatch.setattr(budgets, "_clock", lambda: now[0])
 
     def wait() -> str:
         with deadline():
@@ -113,7 +113,7 @@ def test_a_call_inside_a_worker_has_no_time_of_its_own():
 
     with pytest.raises(mf.MeanFieldError, match=r"within 0\.1 seconds of CPU time"):
         outer()
-    assert limits._own.allowance is None
+    assert budgets._own.allowance is None
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
@@ -121,9 +121,9 @@ def test_a_process_that_is_forked_inside_a_call_has_calls_of_its_own():
     with deadline():
         child = os.fork()
         if child == 0:
-            os._exit(0 if limits._own.allowance is None else 1)
+            os._exit(0 if budgets._own.allowance is None else 1)
         assert os.waitpid(child, 0)[1] == 0
-        assert limits._own.allowance is not None
+        assert budgets._own.allowance is not None
 
 
 def test_a_busy_machine_turns_no_answer_into_a_refusal(monkeypatch):
@@ -133,11 +133,11 @@ def test_a_busy_machine_turns_no_answer_into_a_refusal(monkeypatch):
     start = time.thread_time()
     answer = str(theory.fixed_points(**place))
     needed = time.thread_time() - start
-    limits_clock = limits._clock
-    monkeypatch.setattr(limits, "_clock", lambda: 7 * limits_clock())
+    limits_clock = budgets._clock
+    monkeypatch.setattr(budgets, "_clock", lambda: 7 * limits_clock())
     monkeypatch.setenv("MEANFIELD_SECONDS", str(1.5 * needed + 0.2))
     again = mf.derive("tanh(z)*erf(z/5) + z/11")
     assert str(again.fixed_points(**place)) != answer
-    monkeypatch.setattr(limits, "_cpu_time", limits._clock)  # the control: the clock is counted
+    monkeypatch.setattr(budgets, "_cpu_time", budgets._clock)  # the control: the clock is counted
     with pytest.raises(mf.MeanFieldError, match="seconds of CPU time"):
         mf.derive("tanh(z)*erf(z/5) + z/13").fixed_points(**place)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.numeric.lowering import elementary, modules, printing
 from meanfield.numeric.lowering.assembly import lower
+from meanfield.numeric.lowering.modules import generated_modules
+from meanfield.numeric.lowering.text import elementary_numeric, printing
 
 SIGMA_W, SIGMA_B = np.linspace(0.2, 2.9, 70), np.linspace(0.0, 0.9, 70)
 #: points that leave the block once they repeat, and such as stay in it; tables, closed forms, quadrature; two inputs
@@ -110,7 +111,7 @@ def test_numbers_beyond_doubles():
     """m·2^e of a logarithm and back, products, and what is no such number."""
     split, log, double = _function("_split"), _function("_log"), _function("_double")
     for x in (0.0, 1e-17, -0.34, 0.35, 700.0, -5000.0, 1e6):
-        m, e = (float(v) for v in elementary.wide(np.array(x)))
+        m, e = (float(v) for v in elementary_numeric.wide(np.array(x)))
         assert abs(log(m, e) - x) <= 2.3e-16 * max(1.0, abs(x))
         m, e = split(m * 1e-200, e)
         assert 1 <= m < 2 and e == round(e)
@@ -120,19 +121,22 @@ def test_numbers_beyond_doubles():
         assert double(m, e) == y
         assert double(m, e - 3000) == 0.0
     assert split(0.0, 5.0)[0] == 0.0 and split(math.inf, 5.0)[0] == math.inf
-    assert np.isneginf(elementary.wide(np.array(0.0))[0] * -math.inf) and elementary.wide(np.array(-math.inf))[0] == 0
+    assert (
+        np.isneginf(elementary_numeric.wide(np.array(0.0))[0] * -math.inf)
+        and elementary_numeric.wide(np.array(-math.inf))[0] == 0
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", THEORIES)
 def test_threads_and_shares_change_no_bit(case, monkeypatch):
-    monkeypatch.setattr(modules, "PATIENCE", -1.0)
+    monkeypatch.setattr(generated_modules, "PATIENCE", -1.0)
     lower.cache_clear()
     alone = _run(case)
-    monkeypatch.setattr(modules, "SPLIT", 0.0)
+    monkeypatch.setattr(generated_modules, "SPLIT", 0.0)
     for threads, shares in ((2, 8), (3, 1)):
-        monkeypatch.setattr(modules, "_threads", lambda threads=threads: threads)
-        monkeypatch.setattr(modules, "SHARES", shares)
-        monkeypatch.setattr("meanfield.numeric.lowering.elementary.WIDTH", 16)
+        monkeypatch.setattr(generated_modules, "_threads", lambda threads=threads: threads)
+        monkeypatch.setattr(generated_modules, "SHARES", shares)
+        monkeypatch.setattr("meanfield.numeric.lowering.text.elementary_numeric.WIDTH", 16)
         for name, values in _run(case).items():
             assert np.array_equal(values, alone[name], equal_nan=True), name

@@ -9,9 +9,9 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical.observables.wanted import WIDEST, Measurement, check_plan
-from meanfield.kernels.tangents import _moving, moved, with_tangents
+from meanfield.kernels.loops.tangents import _moving, moved, with_tangents
 from meanfield.symbolic.steps import Step
 
 NETWORK = dict(

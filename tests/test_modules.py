@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.numeric import phase
 from meanfield.numeric.lowering import assembly as lowering
-from meanfield.numeric.lowering import modules
+from meanfield.numeric.lowering.modules import generated_modules
+from meanfield.numeric.phases import phase_grids
 
 #: a table, closed forms with kinks and exponentials, quadrature at every call with parameters, a closed two-input form
 THEORIES = {
@@ -38,12 +38,12 @@ def test_interpreted_and_compiled_are_the_same_bits(case, monkeypatch):
     theory, quantities, values = THEORIES[case]
     for points, every_layer in FORMS:
         with monkeypatch.context() as patch:
-            patch.setattr(modules.cache, "load", None)  # nothing may be compiled
-            patch.setattr(modules, "PATIENCE", np.inf)
+            patch.setattr(generated_modules.cache, "load", None)  # nothing may be compiled
+            patch.setattr(generated_modules, "PATIENCE", np.inf)
             plain = _outputs(theory, quantities, values, points, every_layer)
         with monkeypatch.context() as patch:
-            patch.setattr(modules.Module, "_plain", None)  # nothing may be interpreted
-            patch.setattr(modules, "PATIENCE", -1.0)
+            patch.setattr(generated_modules.Module, "_plain", None)  # nothing may be interpreted
+            patch.setattr(generated_modules, "PATIENCE", -1.0)
             compiled = _outputs(theory, quantities, values, points, every_layer)
         assert_same_bits(plain, compiled)
         moved = {n: np.nextafter(a, np.inf) if a.dtype == float else a for n, a in plain.items()}
@@ -53,14 +53,14 @@ def test_interpreted_and_compiled_are_the_same_bits(case, monkeypatch):
 
 def test_phase_diagrams_too(monkeypatch):
     def outputs():
-        phase.compile_phase.cache_clear()
+        phase_grids.compile_phase.cache_clear()
         found = mf.derive("gelu").phase_diagram(sigma_w=[0.5, 1.5, 2.5], sigma_b=[0.0, 1.0], line=False)
         return {"chi": found.chi_J, "K": found.K, "attractors": found.attractors}
 
     with monkeypatch.context() as patch:
-        patch.setattr(modules.cache, "load", None)
+        patch.setattr(generated_modules.cache, "load", None)
         plain = outputs()
-    monkeypatch.setattr(modules, "PATIENCE", -1.0)
+    monkeypatch.setattr(generated_modules, "PATIENCE", -1.0)
     assert_same_bits(plain, outputs())
 
 
@@ -73,12 +73,14 @@ def test_what_the_interpreter_cannot_answer_is_compiled():
 
 def _in_all(monkeypatch, price: float, each: float, calls: int) -> float:
     """The seconds that `calls` calls take, each `each` interpreted and none compiled, by a clock of its own."""
-    clock, module = [0.0], modules.Module("m", "def f(n):\n    pass\n", (), 1.0)
+    clock, module = [0.0], generated_modules.Module("m", "def f(n):\n    pass\n", (), 1.0)
     module.price, module._plain = price, {"f": lambda n: clock.__setitem__(0, clock[0] + each)}
-    monkeypatch.setattr(modules.time, "thread_time", lambda: clock[0])
-    monkeypatch.setattr(modules.cache, "load", lambda name: clock.__setitem__(0, clock[0] + price) or _Silent())
+    monkeypatch.setattr(generated_modules.time, "thread_time", lambda: clock[0])
+    monkeypatch.setattr(
+        generated_modules.cache, "load", lambda name: clock.__setitem__(0, clock[0] + price) or _Silent()
+    )
     for _ in range(calls):
-        module.call("f", each / modules.UNIT, 0)
+        module.call("f", each / generated_modules.UNIT, 0)
     return clock[0]
 
 
@@ -94,24 +96,26 @@ def test_calls_never_cost_twice_the_better_form(monkeypatch):
     """Interpreted calls stop when they have cost what compiling does, however long one call is."""
     assert_never_twice_the_better(monkeypatch, 2.0)
     for wrong in (30.0, -1.0):  # always interpreted, at once compiled
-        monkeypatch.setattr(modules, "PATIENCE", wrong)
+        monkeypatch.setattr(generated_modules, "PATIENCE", wrong)
         with pytest.raises(AssertionError, match="would do"):
             assert_never_twice_the_better(monkeypatch, 2.0)
 
 
 def test_the_price_is_that_of_what_is_missing(monkeypatch, tmp_path):
     """Code that Numba has kept costs its loading; what was never compiled costs the more the longer it is."""
-    monkeypatch.setattr(modules.cache, "folder", lambda: tmp_path)
-    prices = [modules.Module(name, text, (), 1.0).price for name, text in (("m", "x" * 9000), ("n", "x" * 18000))]
+    monkeypatch.setattr(generated_modules.cache, "folder", lambda: tmp_path)
+    prices = [
+        generated_modules.Module(name, text, (), 1.0).price for name, text in (("m", "x" * 9000), ("n", "x" * 18000))
+    ]
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / "__pycache__" / "m.layers-3.py311.nbi").touch()
-    kept, other = (modules.Module(name, "x" * 9000, (), 1.0).price for name in ("m", "n"))
+    kept, other = (generated_modules.Module(name, "x" * 9000, (), 1.0).price for name in ("m", "n"))
     assert kept < other == prices[0] < prices[1]
 
 
 def test_an_interpreted_logarithm_is_that_of_compiled_code():
     """log 0 is -inf and that of a negative number nan, so that J = 0 need not be compiled."""
-    plain = modules.Module("m", "import math\n\n\ndef f(x):\n    return math.log(x)\n", (), 1.0)._plain
+    plain = generated_modules.Module("m", "import math\n\n\ndef f(x):\n    return math.log(x)\n", (), 1.0)._plain
     assert plain["f"](0.0) == -np.inf and np.isnan(plain["f"](-1.0)) and np.isnan(plain["f"](np.nan))
     assert plain["f"](2.0) == np.log(2.0) and plain["f"](np.inf) == np.inf
 

@@ -10,16 +10,16 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError, Solution, Status
+from meanfield.base.answers.results import MeanFieldError, Solution, Status
 from meanfield.base.symbols import K, Z, factored, sigma_b, sigma_w
 from meanfield.functions import balls, zeros
 from meanfield.functions.piecewise import pieces
-from meanfield.numeric.lowering import scalar as lowered
+from meanfield.numeric.lowering.averages import one_gaussian as lowered
 from meanfield.symbolic.asymptotics.depth import _at_fixed_point
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.averages.singular_ends import poles
-from meanfield.symbolic.fixed_points.near_one import gap_of, length_of, phase_of
-from meanfield.symbolic.fixed_points.roots import enclose
+from meanfield.symbolic.fixed_points.certified_roots import enclose
+from meanfield.symbolic.fixed_points.marginality import gap_of, length_of, phase_of
 from meanfield.symbolic.recursion import closed
 
 x = Z[0]

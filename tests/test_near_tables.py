@@ -11,11 +11,11 @@ import pytest
 
 import meanfield as mf
 from meanfield.functions.activations import activation
-from meanfield.kernels import cells, plain, sums
-from meanfield.kernels.cells import CELLS, nodes, to_coefficients, variances
-from meanfield.kernels.near_sums import MISSED, WEDGES, WIDTH
-from meanfield.kernels.nearby import Nearby
-from meanfield.numeric.lowering import modules
+from meanfield.kernels.loops import hermite_cells, hermite_sums, numpy_sums
+from meanfield.kernels.loops.hermite_cells import CELLS, nodes, to_coefficients, variances
+from meanfield.kernels.loops.near_sums import MISSED, WEDGES, WIDTH
+from meanfield.kernels.loops.nearby import Nearby
+from meanfield.numeric.lowering.modules import generated_modules
 from tests.test_kernel_scales import W, assert_bounds_hold, fan
 
 RNG = np.random.default_rng(11)
@@ -23,7 +23,7 @@ RNG = np.random.default_rng(11)
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch):
-    monkeypatch.setattr(modules, "PATIENCE", np.inf)
+    monkeypatch.setattr(generated_modules, "PATIENCE", np.inf)
 
 
 def kernel(X, names=("K", "Theta", "distance")):
@@ -114,7 +114,7 @@ def test_variances_of_a_cell_are_rounded_once(index):
 
 def test_what_is_kept_is_taken_up(tmp_path, monkeypatch):
     """Boxes, and those that were dropped, by the one pair of functions that keeps cells, too."""
-    monkeypatch.setattr(cells.cache, "folder", lambda: tmp_path)
+    monkeypatch.setattr(hermite_cells.cache, "folder", lambda: tmp_path)
     f = activation("relu").pieces
     one, other = (Nearby(f.expr, f.diff().expr) for _ in range(2))
     box = RNG.standard_normal((one.variances, 13, 48))
@@ -125,7 +125,7 @@ def test_what_is_kept_is_taken_up(tmp_path, monkeypatch):
     third = Nearby(f.expr, f.diff().expr)
     assert sorted(third.found) == [(0, 1), (0, 3), (0, 9)] and third.found[0, 1] is None
     assert np.array_equal(third.found[0, 3], box) and np.array_equal(third.found[0, 9], 2 * box)
-    assert type(third).recall is cells.Cells.recall and type(third).keep is cells.Cells.keep
+    assert type(third).recall is hermite_cells.Cells.recall and type(third).keep is hermite_cells.Cells.keep
     third.file.write_bytes(b"damaged")
     assert Nearby(f.expr, f.diff().expr).found == {}
 
@@ -142,15 +142,15 @@ def assert_same_terms(edge: bool = False) -> None:
         if edge:  # the strongest pair is just served by one of the rungs, to rounding
             tails = np.exp(-fall * ladder)[:, None] * np.ones((2, 1, 1)) * rng.uniform(0.1, 1, 12)
             c, left = 0.1 * c, np.ascontiguousarray(tails[:, :, 0])
-            c[0] = (plain.WANTED / (left[0, 5] * tails[0, 5, 1:10].max())) ** (1 / 32)
+            c[0] = (numpy_sums.WANTED / (left[0, 5] * tails[0, 5, 1:10].max())) ** (1 / 32)
         for slopes in (0, 1):
             flags, own = np.zeros(12, dtype=np.uint8), np.zeros(12, dtype=np.uint8)
-            expected = sums.terms(ladder, slopes, left, tails, 1, m, c, flags)
-            found = plain.terms(ladder, slopes, left, tails, 1, m, c, own)
+            expected = hermite_sums.terms(ladder, slopes, left, tails, 1, m, c, flags)
+            found = numpy_sums.terms(ladder, slopes, left, tails, 1, m, c, own)
             assert found == expected and np.array_equal(flags, own), (trial, slopes)
             a, b = rng.normal(size=40), rng.normal(size=(40, 12))
             out = np.zeros((2, 3, m))
-            for row, function in zip(out, (sums.sums, plain.sums)):
+            for row, function in zip(out, (hermite_sums.sums, numpy_sums.sums)):
                 function(a, b, 1, m, c, trial % 2, 1 + trial // 2 % 2, 37, *row, bool(slopes))
             assert np.array_equal(out[0, : 1 + slopes], out[1, : 1 + slopes])
 
@@ -159,6 +159,6 @@ def test_loops_of_small_blocks_have_the_bits_of_compiled_ones(monkeypatch):
     """Also where a rung just serves a pair, so that one rounding decides; NumPy's powers differ there."""
     assert_same_terms()
     assert_same_terms(edge=True)
-    monkeypatch.setattr(plain, "_power", lambda x, n: x ** float(n))
+    monkeypatch.setattr(numpy_sums, "_power", lambda x, n: x ** float(n))
     with pytest.raises(AssertionError, match=r"\(\d+, [01]\)"):
         assert_same_terms(edge=True)

@@ -15,24 +15,24 @@ import pytest
 import sympy as sp
 from oracle_haar import haar_samples, matrix_moment
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Theta, n
 from meanfield.empirical.observables.differentials import differentials
-from meanfield.symbolic.finite_width import correlators, fields, neuron_sums
-from meanfield.symbolic.finite_width.correlators import NAMES, correlator_map, in_averages
+from meanfield.symbolic.finite_width import correlator_maps, neuron_fields, weight_averages
+from meanfield.symbolic.finite_width.correlator_maps import NAMES, correlator_map, in_averages
+from meanfield.symbolic.finite_width.correlator_recursions import correlator_recursion
 from meanfield.symbolic.finite_width.ensembles import ORTHOGONAL, UNIFORM, Contraction, Independent, Orthogonal
-from meanfield.symbolic.finite_width.fields import LETTERS, Expected, Mean, Sigma, Tensor, left, right
 from meanfield.symbolic.finite_width.layer_law import correlator, first_order
-from meanfield.symbolic.finite_width.linear import first_linear_layer, linear_moments
-from meanfield.symbolic.finite_width.neuron_sums import (
+from meanfield.symbolic.finite_width.linear_correlators import first_linear_layer, linear_moments
+from meanfield.symbolic.finite_width.monomials import CONTRACTIONS, Word, lambda_b, lambda_w, quantity
+from meanfield.symbolic.finite_width.neuron_fields import LETTERS, Expected, Mean, Sigma, Tensor, left, right
+from meanfield.symbolic.finite_width.weight_averages import (
     C_W,
     C_b,
     average_over_weights,
     leading,
     structure_of,
 )
-from meanfield.symbolic.finite_width.recursions import correlator_recursion
-from meanfield.symbolic.finite_width.words import CONTRACTIONS, Word, lambda_b, lambda_w, quantity
 
 I = left(1, 2, 3, 4)
 WEIGHTS = ("gaussian", "orthogonal", "uniform")
@@ -137,7 +137,7 @@ SIX = [((1,) * 6, (1,) * 6), ((1, 1, 1, 1, 2, 2), (1, 1, 2, 2, 1, 1)), ((1, 2) *
 @pytest.mark.parametrize("law", WEIGHTS)
 def test_contractions_are_moments(law, shape):
     """Rectangular blocks of orthogonal matrices, and n below the order, too."""
-    ensemble = correlators.ensemble_of(law)
+    ensemble = correlator_maps.ensemble_of(law)
     assert_contractions(ensemble, law, 4, shape, LABELS)
     assert_contractions(ensemble, law, 6, shape, SIX)
     other = "gaussian" if law != "gaussian" else "uniform"
@@ -223,8 +223,8 @@ def test_a_dropped_pairing_is_seen():
     G1, K1 = correlator_map("G1"), correlator_map("K").subs(C_b, 0)
     for gone in range(9):
         kept = [p for i, p in enumerate(made.pairings) if i != gone]
-        sums = neuron_sums._told_apart(kept, n)
-        one = neuron_sums._expanded(sums[s], first_order)
+        sums = weight_averages._told_apart(kept, n)
+        one = weight_averages._expanded(sums[s], first_order)
         whole = made.expanded(first_order)[s]
         assert sp.expand(whole[1] - 2 * K1 * G1 - right) == 0
         assert (sp.expand(one[0] - whole[0]) != 0 or sp.expand(one[1] - whole[1]) != 0) == (
@@ -370,7 +370,7 @@ def test_every_step_prints():
 
 def test_a_derivation_ends_with_its_map():
     for latex in (False, True):
-        text = correlators.derivation("F", weights="orthogonal", latex=latex)
+        text = correlator_maps.derivation("F", weights="orthogonal", latex=latex)
         found = correlator_map("F", weights="orthogonal")
         assert text.endswith(f"F' = {sp.latex(found)}\n\\end{{align*}}" if latex else f"F' = {found}")
         assert text.count("E[") + text.count("mathbb{E}") > 10
@@ -432,4 +432,4 @@ def test_refusals(call, words):
 
 def test_powers_of_texts():
     """A factor without an exponent has no brackets of its own."""
-    assert (fields._power("x", None), fields._power("x", "2")) == ("x", "{x}^{2}")
+    assert (neuron_fields._power("x", None), neuron_fields._power("x", "2")) == ("x", "{x}^{2}")

@@ -11,7 +11,7 @@ from scipy.special import erf
 from test_correlations import iterated
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 
 
 def assert_neutral(phi, sigma_w2: float, sigma_b2: float, c: float = 0.5) -> None:

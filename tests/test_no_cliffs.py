@@ -14,8 +14,8 @@ import pytest
 import sympy as sp
 
 from meanfield import derive
-from meanfield.kernels.networks import Network
-from meanfield.numeric.lowering.helpers import HELPERS
+from meanfield.kernels.theory_at_numbers import Network
+from meanfield.numeric.lowering.text.helpers import HELPERS
 
 W, B = sp.Rational(7, 10), sp.Rational(3, 10)
 

@@ -13,23 +13,23 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.base.symbols import K, sigma_b, sigma_w, z
-from meanfield.numeric.lowering import functions as functions_module
 from meanfield.numeric.lowering.assembly import lower
-from meanfield.numeric.lowering.functions import lowers, require_usable
+from meanfield.numeric.lowering.modules import module_functions as functions_module
+from meanfield.numeric.lowering.modules.module_functions import lowers, require_usable
 from meanfield.symbolic import averages
-from meanfield.symbolic.averages import (
-    chord,
-    common,
-    groups,
-    largest,
-    moments,
-    node,
-    pools,
-    sphere,
-    stretch,
-)
+from meanfield.symbolic.averages import node
 from meanfield.symbolic.averages.base import Defined, Node, nodes_in
+from meanfield.symbolic.averages.expansions import moments
 from meanfield.symbolic.averages.node import average
+from meanfield.symbolic.averages.nodes import (
+    equal_norms,
+    group_functions,
+    maxima,
+    pools,
+    shared_averages,
+    spheres,
+    unequal_norms,
+)
 from meanfield.symbolic.recursion import Recursion, StateVar
 
 OMEGA = sp.Rational(7, 5)
@@ -126,7 +126,7 @@ def test_one_that_nobody_compiles_is_refused_by_name():
 # ------------------------------------------------------------------------------------------ one base, one registry
 
 HOME = Path(averages.__file__).parent
-ROOMS = (chord, common, groups, largest, moments, node, pools, sphere, stretch)
+ROOMS = (unequal_norms, shared_averages, group_functions, maxima, moments, node, pools, spheres, equal_norms)
 
 
 def test_every_average_is_a_node():

@@ -13,7 +13,7 @@ from test_phase_tables import BETAS, PHI, SIGMAS, assert_follows, far_for, full,
 import meanfield as mf
 from meanfield import Dense, LayerNorm, MeanFieldError, Nonlinearity, Param, Residual, Schedule, Sequential
 from meanfield.base.symbols import K, l
-from meanfield.symbolic.asymptotics.growth import regular
+from meanfield.symbolic.asymptotics.log_growth import regular
 
 
 def normed(phi: str, norm: str) -> mf.Theory:

@@ -9,15 +9,15 @@ import mpmath as mp
 import pytest
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, sigma_w, z
 from meanfield.empirical import run_ensemble
 from meanfield.networks.records import Block, Dense, LayerNorm, Nonlinearity, Residual, Sequential
-from meanfield.numeric.lowering import direct
+from meanfield.numeric.lowering.averages import direct
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.blocks.recursions import input_jacobian, one_input, two_inputs
-from meanfield.symbolic.blocks.walk import RULES, Walk
 from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbolic.recursions.block_recursions import input_jacobian, one_input, two_inputs
+from meanfield.symbolic.recursions.coordinate_walk import RULES, Walk
 from meanfield.theory.deriving import derive
 
 FIXED = LayerNorm(affine=False)

@@ -9,10 +9,10 @@ import pytest
 
 import meanfield as mf
 from meanfield.networks.records import Dense, Nonlinearity, Sequential
-from meanfield.numeric.phase import compile_phase
-from meanfield.numeric.vanishing import degree
-from meanfield.tuning.descent import through_network
-from meanfield.tuning.tune import _drive as drive
+from meanfield.numeric.phases.phase_grids import compile_phase
+from meanfield.numeric.run.vanishing import degree
+from meanfield.tuning.network_gains.descent import through_network
+from meanfield.tuning.network_gains.tune import _drive as drive
 
 DEEP = 3000
 

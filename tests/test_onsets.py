@@ -12,18 +12,18 @@ import sympy as sp
 from flint import fmpq
 
 import meanfield as mf
-from meanfield.base.results import Law, MeanFieldError, Status, Term
+from meanfield.base.answers.results import Law, MeanFieldError, Status, Term
+from meanfield.base.answers.terms import onset_of
 from meanfield.base.symbols import K, Z, l
-from meanfield.base.terms import onset_of
-from meanfield.cli.output import law_rows
+from meanfield.cli.terminal.output import law_rows
 from meanfield.presentation.phase_tables import ScheduledLaw
 from meanfield.presentation.tables import Table
-from meanfield.symbolic.asymptotics.coefficients import Atoms, of
 from meanfield.symbolic.asymptotics.depth import DepthLaw, _shortened
-from meanfield.symbolic.asymptotics.found import Corrections
-from meanfield.symbolic.asymptotics.growth import exponential, grown, regular
-from meanfield.symbolic.asymptotics.logseries import key
-from meanfield.symbolic.averages.expansion import at_zero
+from meanfield.symbolic.asymptotics.higher_order.coefficients import Atoms, of
+from meanfield.symbolic.asymptotics.higher_order.logseries import key
+from meanfield.symbolic.asymptotics.higher_order.series_solution import Corrections
+from meanfield.symbolic.asymptotics.log_growth import exponential, grown, regular
+from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.correlator_laws.difference import Calculus, Expansion
 

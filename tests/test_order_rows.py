@@ -9,9 +9,9 @@ import sympy as sp
 
 from meanfield import MeanFieldError
 from meanfield.presentation.phase_orders import OrderRow, order
-from meanfield.symbolic.asymptotics.cells import Cell
-from meanfield.symbolic.asymptotics.growth import Growth
-from meanfield.symbolic.asymptotics.phase_tree import Laws
+from meanfield.symbolic.asymptotics.exponent_cells import Cell
+from meanfield.symbolic.asymptotics.log_growth import Growth
+from meanfield.symbolic.asymptotics.tables.phase_tree import Laws
 
 a, b = (sp.Symbol(f"beta_{name}", positive=True) for name in "ab")
 WHOLE = Cell((a, b))

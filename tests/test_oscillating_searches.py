@@ -6,7 +6,7 @@ import mpmath
 import pytest
 
 import meanfield as mf
-from meanfield.base.results import Status
+from meanfield.base.answers.results import Status
 from meanfield.functions import balls
 
 

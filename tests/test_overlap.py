@@ -13,11 +13,11 @@ import sympy as sp
 import meanfield as mf
 from meanfield.base.symbols import K, K_ab, distance, sigma_b, sigma_w, tokens
 from meanfield.numeric.lowering.assembly import lower
-from meanfield.numeric.lowering.printing import interpret
-from meanfield.numeric.lowering.softmax import tables, text
-from meanfield.numeric.quadrature.softmax import number, softmax_average
-from meanfield.numeric.quadrature.softmax_tables import measured
-from meanfield.symbolic.averages.overlap import (
+from meanfield.numeric.lowering.many_positions.softmax_rows import tables, text
+from meanfield.numeric.lowering.text.printing import interpret
+from meanfield.numeric.quadrature.softmax.overlaps import number, softmax_average
+from meanfield.numeric.quadrature.softmax.softmax_tables import measured
+from meanfield.symbolic.averages.nodes.overlap import (
     Overlap,
     overlap,
     overlap_by_variance,

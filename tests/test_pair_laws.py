@@ -11,9 +11,9 @@ from test_phase_tables import BETAS, SIGMAS, full, points
 
 import meanfield as mf
 from meanfield import MeanFieldError
-from meanfield.symbolic.asymptotics.balance import Correlated
-from meanfield.symbolic.asymptotics.growth import regular
-from meanfield.symbolic.asymptotics.tails import Meeting, Tail, tail
+from meanfield.symbolic.asymptotics.log_growth import regular
+from meanfield.symbolic.asymptotics.schedules.balance import Correlated
+from meanfield.symbolic.asymptotics.schedules.power_tails import Meeting, Tail, tail
 
 ONES = dict.fromkeys(SIGMAS, 1)
 KIND = {"relu": 0, "erf": 1, "sin": 2}

@@ -10,10 +10,11 @@ import pytest
 from scipy import special
 
 import meanfield as mf
-from meanfield.base.results import Status
+from meanfield.base.answers.results import Status
 from meanfield.comparison import check as comparison
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Sequential
-from meanfield.numeric.lowering import parametric, parametric_check, planes, printing
+from meanfield.numeric.lowering.averages import parametric, parametric_check, planes
+from meanfield.numeric.lowering.text import printing
 from meanfield.symbolic.averages.node import Average
 
 W, B = 1.3, 0.2  # σ_w, σ_b

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import sympy
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import Ensemble, draw_network, run_ensemble
 from meanfield.empirical.functions.groups import group_jet
 from meanfield.empirical.functions.jets import Jet, matmul
-from meanfield.empirical.network import operations
+from meanfield.empirical.network.operations import operations
 from meanfield.empirical.observables.differentials import Differentials
-from meanfield.empirical.observables.jets import layer_tensors, network_tensors
+from meanfield.empirical.observables.jet_kernels import layer_tensors, network_tensors
 from meanfield.networks.records import Dense, Nonlinearity, Pool, Residual, Scale, Sequential, mlp
 from tests.test_stored_networks import BLOCKS, TOKENS
 

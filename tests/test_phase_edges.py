@@ -10,7 +10,7 @@ import sympy as sp
 import meanfield as mf
 from meanfield import MeanFieldError
 from meanfield.base.symbols import K
-from meanfield.symbolic.asymptotics.resting import sign_of_exponentials
+from meanfield.symbolic.asymptotics.schedules.stationary_variance import sign_of_exponentials
 
 LETTERS = "vwab"
 X, WEIGHTS = np.polynomial.legendre.leggauss(600)

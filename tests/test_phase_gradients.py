@@ -6,7 +6,7 @@ import pytest
 from oracle_flow import _at
 from test_phase_tables import at, far_for, judged, points, tables
 
-from meanfield.symbolic.asymptotics.growth import Growth, regular
+from meanfield.symbolic.asymptotics.log_growth import Growth, regular
 
 NAMES = ("G_z", "G_w[1]", "G_b[1]", "G_w[2]", "G_b[2]")
 

@@ -11,7 +11,7 @@ import sympy as sp
 from meanfield import MeanFieldError
 from meanfield.base.files import figure_of
 from meanfield.presentation.phase_maps import plot_phase_table
-from meanfield.symbolic.asymptotics.cells import Cell, Node
+from meanfield.symbolic.asymptotics.exponent_cells import Cell, Node
 
 pytest.importorskip("matplotlib")
 

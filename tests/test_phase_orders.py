@@ -10,7 +10,7 @@ from test_phase_tables import BETAS, SIGMAS, full, place
 
 from meanfield import MeanFieldError
 from meanfield.presentation.phase_orders import PhaseOrders
-from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth
+from meanfield.symbolic.asymptotics.log_growth import CONSTANT, Growth
 
 QUANTITIES = ("K", "K[1]", "J", "G_w")
 

@@ -16,7 +16,7 @@ from scipy.special import erf, expit
 import meanfield as mf
 from meanfield import Dense, MeanFieldError, Nonlinearity, Param, Residual, Schedule, Sequential
 from meanfield.base.files import figure_of
-from meanfield.symbolic.asymptotics.growth import Growth, log_product, regular
+from meanfield.symbolic.asymptotics.log_growth import Growth, log_product, regular
 
 BETAS = ("beta_v", "beta_w", "beta_a", "beta_b")
 SIGMAS = ("sigma_v", "sigma_w", "sigma_a", "sigma_b")
@@ -420,7 +420,7 @@ def test_a_variance_at_rest_has_the_digits_asked_for():
 
 def test_a_place_that_attracts_from_one_side_is_refused(monkeypatch):
     """Such a place is exact only in theory: as a certificate would give it."""
-    import meanfield.symbolic.asymptotics.marginal as rooms
+    import meanfield.symbolic.asymptotics.schedules.marginal as rooms
 
     found = rooms.resting_points
 

@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import Law, Term
+from meanfield.base.answers.results import Law, Term
 from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics import depth
 

@@ -11,7 +11,7 @@ from oracle_power_pairs import follow_powers, kernel
 from test_pair_laws import assert_pair_follows, laws, slow
 from test_phase_tables import points
 
-from meanfield.symbolic.asymptotics.growth import regular
+from meanfield.symbolic.asymptotics.log_growth import regular
 
 PHI = {  # power, what stands before it on the right and on the left
     "Max(0,z)**(3/4)": (0.75, 1.0, 0.0),

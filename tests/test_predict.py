@@ -213,7 +213,7 @@ def test_a_kernel_that_runs_into_rounding_is_refused_at_the_end_of_training():
 def test_the_bound_of_the_error_holds_where_kernels_are_disturbed(kernels):
     """A kernel with entries off by 1e-9 moves the mean by less than the bound that an error of 1e-9 gives."""
     from meanfield.prediction.linearized import Linear
-    from meanfield.prediction.spectrum import spectrum
+    from meanfield.prediction.solvers.spectrum import spectrum
 
     sizes = np.sqrt(np.diag(kernels.Theta))
     noise = RNG.uniform(-1, 1, (17, 17)) * 1e-9
@@ -233,7 +233,7 @@ def test_the_bound_of_the_error_holds_where_kernels_are_disturbed(kernels):
 def test_the_bound_of_the_error_holds_where_steps_alternate(kernels):
     """At rates between N/λ and 2N/λ what is left along the first eigenvector changes its sign at every step."""
     from meanfield.prediction.linearized import Linear
-    from meanfield.prediction.spectrum import spectrum
+    from meanfield.prediction.solvers.spectrum import spectrum
 
     sizes = np.sqrt(np.diag(kernels.Theta))
     times, top = np.array([1.0, 10, 401]), np.linalg.eigh(kernels.Theta[:12, :12])

@@ -9,13 +9,13 @@ import sympy as sp
 from flint import arb
 
 import meanfield as mf
-from meanfield.base.results import Status
+from meanfield.base.answers.results import Status
 from meanfield.base.symbols import K, Z
 from meanfield.functions.isolation import sign_of_ball
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.criticality import lines, phases
-from meanfield.symbolic.criticality.points import curvature
-from meanfield.symbolic.fixed_points import half_line, points, products
+from meanfield.symbolic.criticality import critical_lines, phases
+from meanfield.symbolic.criticality.critical_points import curvature
+from meanfield.symbolic.fixed_points import all_fixed_points, half_line, products
 from meanfield.symbolic.fixed_points.half_line import Zeros, zeros
 
 z = Z[0]
@@ -121,10 +121,10 @@ def test_zeros_in_the_variance_of_an_inner_dense():
     """(x - 1)(x - 3) in x = K + 1 has a zero at K = 0, which is not told from one beside it; (x - ½)(x - 3) has one at
     K = 2, above which the sign is that of a second crossing."""
     over = average(z**4 / 3, K + 1)
-    search = points._in((sp.S.One, sp.S.One), over - 4 * (K + 1) + 3)
+    search = all_fixed_points._in((sp.S.One, sp.S.One), over - 4 * (K + 1) + 3)
     assert_open(search, 1, "one root may lie at K = 0")
     assert search.first is None and not search.outside
-    search = points._in((sp.S.One, sp.S.One), over - R(7, 2) * (K + 1) + R(3, 2))
+    search = all_fixed_points._in((sp.S.One, sp.S.One), over - R(7, 2) * (K + 1) + R(3, 2))
     assert search.complete and [r.exact for r in search.roots] == [2] and search.first == -1
 
 
@@ -176,7 +176,7 @@ def nearest(search, step, lo, hi):
 
 def test_a_phase_is_that_of_the_orbit(monkeypatch):
     assert_orbits()
-    monkeypatch.setattr(points, "_contracted", nearest)
+    monkeypatch.setattr(all_fixed_points, "_contracted", nearest)
     with pytest.raises(AssertionError, match="comparison failed"):
         assert_orbits()
 
@@ -187,7 +187,7 @@ def test_a_measured_list_of_points_leaves_no_certified_phase(monkeypatch):
 
     def measured(*args):
         search = proved(*args)
-        return points.replace(search, status=Status.MEASURED, message="found by a search")
+        return all_fixed_points.replace(search, status=Status.MEASURED, message="found by a search")
 
     cases = [("tanh", "1.5", "0.3"), ("tanh", "0.5", "0"), ("relu", "2", "0.1"), ("z", "0.5", "0.1"), ("z", "1", "0")]
     at = [(mf.derive(name), {"sigma_w": w, "sigma_b": b}) for name, w, b in cases]
@@ -210,14 +210,14 @@ def test_a_line_that_a_search_met_says_that_others_may_exist(monkeypatch):
     line = mf.derive("gelu").critical_line()
     sure = line.sigma_b_at("1.41")
     assert sure and all(k.message == "" for _, k in sure)
-    proved = lines.zeros
+    proved = critical_lines.zeros
 
     def doubtful(*args, **settings):
-        return points.replace(proved(*args, **settings), complete=False, reason="a pair may be missed")
+        return all_fixed_points.replace(proved(*args, **settings), complete=False, reason="a pair may be missed")
 
-    monkeypatch.setattr(lines, "zeros", doubtful)
+    monkeypatch.setattr(critical_lines, "zeros", doubtful)
     assert all("others may exist: a pair may be missed" in k.message for _, k in line.sigma_b_at("1.41"))
-    monkeypatch.setattr(lines, "zeros", lambda *a, **k: points.replace(doubtful(*a, **k), roots=()))
+    monkeypatch.setattr(critical_lines, "zeros", lambda *a, **k: all_fixed_points.replace(doubtful(*a, **k), roots=()))
     with pytest.raises(mf.MeanFieldError, match=r"meets σ_w = 1.41 is not decided: a pair may be missed"):
         line.sigma_b_at("1.41")
 

@@ -12,7 +12,7 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Residual, Sequential
-from meanfield.numeric.lowering import modules
+from meanfield.numeric.lowering.modules import generated_modules
 
 CASES = [
     ("tanh", True),
@@ -190,7 +190,7 @@ def test_blocks_compose():
 
 def test_whole_numbers_too_long_for_a_compiled_integer(monkeypatch):
     """φ∘LN∘φ∘LN: the constants of its averages are rationals of forty digits."""
-    monkeypatch.setattr(modules, "PATIENCE", -1.0)  # the interpreter knows integers of any size
+    monkeypatch.setattr(generated_modules, "PATIENCE", -1.0)  # the interpreter knows integers of any size
     norm = LayerNorm(affine=False)
     theory = mf.derive(architecture=Sequential((norm, Nonlinearity("erf"), norm, Nonlinearity("erf"), Dense())))
     run = theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=4, correlation=1.0)

@@ -11,7 +11,7 @@ from recipe_networks import Net, measured, shapes
 
 import meanfield as mf
 from meanfield.recipes import normal, trunc_normal_, uniform
-from meanfield.recipes.report import report_of
+from meanfield.recipes.description.recipe_report import report_of
 
 N, H, L, T, CONTEXT = 256, 8, 3, 6, 64
 ALLOWED = (T + L) / N  # what networks of this width differ by from infinite ones: tokens/width and blocks/width

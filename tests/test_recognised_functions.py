@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 from meanfield import Pool, derive
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Z, recognise, sigma_b, sigma_w, sigmoid, softplus, z
 from meanfield.networks.records import Dense, Nonlinearity, Sequential
 from meanfield.symbolic.averages.node import average

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.tuning.answer import Layer, Point, Spread, _number, screen
-from meanfield.tuning.choices import Anchor
+from meanfield.tuning.recommendation.answer import Layer, Point, Spread, _number, screen
+from meanfield.tuning.recommendation.choices import Anchor
 
 ABOVE = Anchor("1", "0", "2", "half-stable", "attracts from above, repels below")
 BELOW = ABOVE._replace(side="attracts from below, repels above")

@@ -14,7 +14,7 @@ import pytest
 from numba import float64
 
 import meanfield.empirical
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import (
     Derivative,
     Ensemble,
@@ -30,9 +30,9 @@ from meanfield.empirical import (
 from meanfield.empirical.cuda.compilation import kernel
 from meanfield.empirical.cuda.cooperation import mark, product
 from meanfield.empirical.cuda.launches import LAUNCHES, on_device
-from meanfield.empirical.network.carried import TangentKernel, Tangents
+from meanfield.empirical.network.operations.operation_walk import Passage, placed, walk
 from meanfield.empirical.network.shapes import Shapes
-from meanfield.empirical.network.walk import Passage, placed, walk
+from meanfield.empirical.network.tangents_and_cotangents import TangentKernel, Tangents
 from meanfield.networks.records import Block, Dense, Gate, Nonlinearity, Residual, Sequential, mlp
 from tests.test_parameter_jets import assert_differentials
 

@@ -29,8 +29,8 @@ from meanfield.networks.records import (
     exact,
     mlp,
 )
-from meanfield.symbolic.blocks.walk import RULES, rule
-from meanfield.symbolic.fixed_points.roots import enclose
+from meanfield.symbolic.fixed_points.certified_roots import enclose
+from meanfield.symbolic.recursions.coordinate_walk import RULES, rule
 
 PHI = Nonlinearity("tanh")
 FIXED = LayerNorm(affine=False)

@@ -7,10 +7,10 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import J, K, l, sigma_w, z
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Param, Residual, Schedule, Sequential
-from meanfield.numeric.solvers import propagate
+from meanfield.numeric.run.depth_iteration import propagate
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Domain, Step

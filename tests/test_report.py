@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.base.results import Estimate
-from meanfield.comparison import allowances, report
+from meanfield.base.answers.results import Estimate
+from meanfield.comparison import allowances, check_report
 from meanfield.comparison.allowances import compare
-from meanfield.comparison.report import Report, Row
+from meanfield.comparison.check_report import Report, Row
 
 LAYERS, ERROR, BIAS, WIDTHS = 4, 0.01, 7.0, (3200, 200, 100)
 SETTINGS = dict.fromkeys(
@@ -63,7 +63,7 @@ def assert_verdicts(good: float, bad: float) -> None:
 
 
 def test_a_row_fails_beyond_four_standard_errors():
-    assert report.THRESHOLD == 4
+    assert check_report.THRESHOLD == 4
     assert_verdicts(3.5, 5.0)
     assert_verdicts(3.99, 4.01)
 

@@ -17,7 +17,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.export import Numbers, Result
+from meanfield.base.answers.export import Numbers, Result
 from meanfield.base.files import figure_of
 
 TANH = mf.derive("tanh")

@@ -10,10 +10,10 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import Solution, Status
+from meanfield.base.answers.results import Solution, Status
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.criticality.rounding import corners, doubles, phase_with_rounding, points_with_rounding
-from meanfield.symbolic.fixed_points.points import ROUNDED, FixedPoint, FixedPoints
+from meanfield.symbolic.fixed_points.all_fixed_points import ROUNDED, FixedPoint, FixedPoints
 
 
 def exact(value) -> Solution:

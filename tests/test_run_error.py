@@ -18,18 +18,19 @@ import sympy as sp
 from flint import arb
 
 import meanfield as mf
-from meanfield.base.results import InfiniteAverage, MeanFieldError
+from meanfield.base.answers.results import InfiniteAverage, MeanFieldError
 from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z, z
 from meanfield.functions import balls
 from meanfield.functions.activations import activation
-from meanfield.numeric.lowering import conditional, pair_check, pairs, planes, printing, scalar
+from meanfield.numeric.lowering.averages import conditional, one_gaussian, pair_check, planes, two_gaussians
 from meanfield.numeric.lowering.evaluators import ROUNDING
+from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.quadrature import evaluation, waves
-from meanfield.numeric.quadrature import tables as quadrature
+from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.symbolic.averages import enclosure
-from meanfield.symbolic.averages.expansion import at_zero
+from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.blocks.recursions import one_input_averages, slope_average
+from meanfield.symbolic.recursions.block_recursions import one_input_averages, slope_average
 
 ROWS = json.loads((Path(__file__).parent / "data" / "run_error.json").read_text())
 NAMES = {"phi2": "phi^2", "dphi2": "phi'^2"}
@@ -63,7 +64,7 @@ def check(text: str, quantity: str) -> None:
     if rows[0][quantity] == "inf":
         assert expr == sp.oo
         return
-    lowered = scalar.scalar(expr)
+    lowered = one_gaussian.scalar(expr)
     assert_within_claim(lowered, rows, quantity, max(lowered.error, ROUNDING))
 
 
@@ -90,10 +91,10 @@ def test_a_power_law_after_an_oscillation_is_measured_and_fails():
     expr = average(sp.tanh(z) ** 2 * sp.sin(z) ** 2, K)
     nodes = list(expr.atoms(Average))
     rules = [quadrature.rule_for(n.integrand) for n in nodes]
-    values = scalar._values(expr, nodes, rules)
+    values = one_gaussian._values(expr, nodes, rules)
     table = quadrature.build_table(values, 10, 18)
-    assert scalar._continuation(expr, nodes, table, values, 1) > 1e-5
-    f = printing.interpret(f"def f(K, T):\n    return {scalar._table_call(table)}\n", "f")
+    assert one_gaussian._continuation(expr, nodes, table, values, 1) > 1e-5
+    f = printing.interpret(f"def f(K, T):\n    return {one_gaussian._table_call(table)}\n", "f")
     rows = [r for r in ROWS if r["phi"] == "tanh(z)*sin(z)" and r["K"] > 2e5]
     with pytest.raises(AssertionError, match="off by"):
         assert_within_claim(lambda k: f(k, table.coefficients), rows, "phi2", 1e-13)
@@ -146,26 +147,26 @@ def test_cells_are_cut_where_an_average_is_steep(monkeypatch):
     """⟨e^{-(z-2)²/2s²}⟩ = s/√(s²+K) e^{-2/(s²+K)} from a table: e^{-2/K} at small K. Without cuts it is refused."""
     s2 = sp.Rational(1, 900)
     node = average(sp.exp(-((z - 2) ** 2) / (2 * s2)), K)
-    monkeypatch.setattr(scalar, "closed", lambda e: e)  # the table, although there is a closed form
+    monkeypatch.setattr(one_gaussian, "closed", lambda e: e)  # the table, although there is a closed form
 
     def truth(k):
         with mp.workdps(40):
             v = mp.mpf(s2.p) / s2.q + mp.mpf(k)
             return mp.sqrt(1 / (900 * v)) * mp.exp(-2 / v)
 
-    f = scalar.scalar.__wrapped__(node)
+    f = one_gaussian.scalar.__wrapped__(node)
     assert f.table.is_split and f.error < 3e-13
     assert_follows(f, truth, f.error)
     with pytest.raises(AssertionError, match="off by"):
         assert_follows(lambda k: f(k) * (1 + 6e-13), truth, f.error)
     monkeypatch.setattr(quadrature, "MOST_SPLITS", 0)
     with pytest.raises(MeanFieldError, match="too steep"):
-        scalar.scalar.__wrapped__(node)
+        one_gaussian.scalar.__wrapped__(node)
 
 
 def test_an_exponential_in_a_closed_form_is_one():
     """⟨e^{-2(50z-150)²}⟩ is e^{-45000/(1+10⁴K)}/√(1+10⁴K), with no e^{-45000} of its own, which is 0 for a double."""
-    f = scalar.scalar(average(sp.exp(-2 * (50 * z - 150) ** 2), K))
+    f = one_gaussian.scalar(average(sp.exp(-2 * (50 * z - 150) ** 2), K))
     assert f.table is None
     with mp.workdps(30):
         v = 1 + 10**4 * mp.mpf(0.5)
@@ -299,12 +300,12 @@ POINTS = [
 def assert_pair_within_claim(f, p: float, claimed: float, points=POINTS) -> None:
     for a, b, c in points:
         ab = c * math.sqrt(a * b)
-        miss = abs(f(a, ab, b, pairs.sine2_of(a, ab, b)) - slope_truth(p, a, b, ab)) / slope_scale(p, a, b)
+        miss = abs(f(a, ab, b, two_gaussians.sine2_of(a, ab, b)) - slope_truth(p, a, b, ab)) / slope_scale(p, a, b)
         assert miss <= claimed, f"|z|^{p} at {a}, {b}, c = {c}: off by {mp.nstr(miss, 3)}, claimed {claimed:.1e}"
 
 
 def lowered_slope(p: float):
-    return pairs.pair(slope_average(activation(f"abs(z)**{p}"), (K_aa, K_ab, K_bb)), "g")
+    return two_gaussians.pair(slope_average(activation(f"abs(z)**{p}"), (K_aa, K_ab, K_bb)), "g")
 
 
 def test_two_input_branch_points():
@@ -375,7 +376,7 @@ def test_the_tail_of_a_two_input_ball_counts(monkeypatch):
 
 def assert_twelve_digits() -> None:
     """⟨(z sin z)²⟩ = (K - (K - 4K²) e^{-2K})/2, which cancels at small K, from 1e-7 to 1."""
-    f = scalar.scalar.__wrapped__(average(z**2 * sp.sin(z) ** 2, K))
+    f = one_gaussian.scalar.__wrapped__(average(z**2 * sp.sin(z) ** 2, K))
     for j in range(28):
         k = 10.0 ** (-7 + j / 4)
         with mp.workdps(50):
@@ -387,8 +388,8 @@ def assert_twelve_digits() -> None:
 
 def test_a_closed_form_is_dropped_where_it_loses_digits(monkeypatch):
     assert_twelve_digits()
-    monkeypatch.setattr(scalar, "_cheaper", lambda expr, closed: closed)  # a table would hide what the form loses
+    monkeypatch.setattr(one_gaussian, "_cheaper", lambda expr, closed: closed)  # a table would hide what the form loses
     assert_twelve_digits()
-    monkeypatch.setattr(scalar, "TOLERANCE", 1e-9)
+    monkeypatch.setattr(one_gaussian, "TOLERANCE", 1e-9)
     with pytest.raises(AssertionError, match="off by"):
         assert_twelve_digits()

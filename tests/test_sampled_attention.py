@@ -11,11 +11,11 @@ import pytest
 import meanfield as mf
 from meanfield.networks.attention import Attention
 from meanfield.networks.records import RMSNorm
-from meanfield.numeric.tokens import attention as rule
+from meanfield.numeric.tokens import drawn_heads as rule
 from meanfield.numeric.tokens.channels import Channels
-from meanfield.numeric.tokens.fields import Fields
-from meanfield.numeric.tokens.sampling import Setting, draw_all
-from meanfield.numeric.tokens.walk import Walk
+from meanfield.numeric.tokens.token_fields import Fields
+from meanfield.numeric.tokens.token_sampling import Setting, draw_all
+from meanfield.numeric.tokens.token_walk import Walk
 from tests.attention_networks import at_infinite_width, head_weights
 
 PLAIN = mf.Dense(sigma_w=1, sigma_b=0)

@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.symbolic.finite_width.recursions import correlator_recursion
+from meanfield.symbolic.finite_width.correlator_recursions import correlator_recursion
 
 PHI = {  # φ and φ′ of their own
     "relu": (lambda z: np.maximum(z, 0), lambda z: 1.0 * (z > 0)),

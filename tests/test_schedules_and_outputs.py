@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from meanfield.base.results import MeanFieldError
-from meanfield.empirical.network.operations import Affine
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.empirical.network.operations.operations import Affine
 from meanfield.empirical.network.program import operations
 from meanfield.empirical.network.shapes import Shapes, check_shapes
 from meanfield.networks.records import Dense, Nonlinearity, Projection, Residual, Schedule, Sequential

@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import Law, MeanFieldError, Status, Term
+from meanfield.base.answers.results import Law, MeanFieldError, Status, Term
 from meanfield.base.symbols import Q0, K, l
 from meanfield.empirical import run_ensemble
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Param, Residual, Scale, Schedule, Sequential
@@ -170,7 +170,7 @@ def test_nothing_given_is_evaluated():
     with pytest.raises(MeanFieldError, match="must be ≥ 0"):
         mf.derive("erf", mu="s").recursion("K").iterate({"sigma_w": 1, "sigma_b": 0, "s": -1, "Q0": 1}, 2)
     with pytest.raises(MeanFieldError, match="belongs to the start"):
-        from meanfield.numeric.solvers import propagate
+        from meanfield.numeric.run.depth_iteration import propagate
 
         propagate(Recursion((StateVar("K", K, 1),), (K / 2 + Q0,)), sigma_w=1, sigma_b=0, depth=2)
 
@@ -178,7 +178,7 @@ def test_nothing_given_is_evaluated():
 def test_runs_travel_and_odd_names_run():
     run = mf.derive("tanh").propagate(sigma_w=1.2, sigma_b=0.1, depth=5)
     assert (pickle.loads(pickle.dumps(run)).K == run.K).all()
-    from meanfield.numeric.solvers import propagate
+    from meanfield.numeric.run.depth_iteration import propagate
 
     odd = sp.Symbol("p-q", positive=True)
     found = propagate(Recursion((StateVar("p-q", odd, 2),), (odd / 2,)), sigma_w=1, sigma_b=0, depth=3)

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import erf
 
 import meanfield as mf
-from meanfield.tuning.sensitivities import sensitivities
+from meanfield.tuning.network_gains.sensitivities import sensitivities
 
 z = np.linspace(-12, 12, 4001)  # the trapezoidal rule, which is exact for functions analytic beside the axis
 weight = np.exp(-z * z / 2)

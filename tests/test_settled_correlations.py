@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from meanfield.bias.guessing import BiasPhase
-from meanfield.numeric import settling
-from meanfield.numeric.settling import Cells, ends, zeros
+from meanfield.numeric.phases import correlation_grids
+from meanfield.numeric.phases.correlation_grids import Cells, ends, zeros
 from meanfield.presentation import bias_diagrams
 
 
@@ -42,7 +42,7 @@ class Block:
 @pytest.mark.parametrize("identity", [False, True])
 def test_which_points_take_which_answer(identity):
     """Ordered up to χ_J = 1 + EXACTLY with it, chaotic beyond; K at 0 or ∞ apart; χ_J unknown claims nothing."""
-    tiny, block = settling.EXACTLY, Block(identity)
+    tiny, block = correlation_grids.EXACTLY, Block(identity)
     points = cells(
         (1, 1, 2.0, 0.5, False), (2, 1, 2.0, 1 + 0.99 * tiny, False), (3, 1, 2.0, 1 + 1.01 * tiny, False),
         (4, 1, 2.0, 3.0, False), (5, 1, 0.0, 0.5, False), (6, 1, math.inf, 2.0, False), (7, 1, 2.0, math.nan, False),
@@ -110,9 +110,9 @@ def test_the_phase_of_a_point():
         (1.0, 1.0, nan, 0.0, False): P.UNKNOWN,
         (0.0, 2.0, 1.0, 0.0, True): P.BY_THE_START,
     }
-    for at in ((1.0, 1 + 0.9 * settling.EXACTLY), (1.0, 1 - 0.9 * settling.EXACTLY)):
+    for at in ((1.0, 1 + 0.9 * correlation_grids.EXACTLY), (1.0, 1 - 0.9 * correlation_grids.EXACTLY)):
         rows[(*at, 0.0, 0.0, False)] = P.TRANSIENT_DEEP_PREJUDICE
-    rows[1.0, 1 + 1.1 * settling.EXACTLY, 0.0, 0.0, False] = P.CHAOTIC_DEEP_PREJUDICE
+    rows[1.0, 1 + 1.1 * correlation_grids.EXACTLY, 0.0, 0.0, False] = P.CHAOTIC_DEEP_PREJUDICE
     K, chi, gap, error, start = (np.array(v) for v in zip(*rows))
     found = bias_diagrams._phases(SimpleNamespace(K=K, chi_J=chi), gap, error, start)
     names = list(BiasPhase)

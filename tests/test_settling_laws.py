@@ -11,13 +11,13 @@ import sympy as sp
 from mpmath import mp
 
 import meanfield as mf
-from meanfield.base.results import Solution, Status
+from meanfield.base.answers.results import Solution, Status
 from meanfield.base.symbols import K, K_ab, Z, l
-from meanfield.numeric.correlations import CorrelationPoint
+from meanfield.numeric.phases.correlations import CorrelationPoint
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.criticality import settling
-from meanfield.symbolic.fixed_points.points import FixedPoint
+from meanfield.symbolic.criticality import chaotic_laws
+from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint
 from meanfield.theory.verbs import laws
 
 C, C_1 = sp.Symbol("C", real=True), sp.Symbol("C_1", real=True)
@@ -98,7 +98,7 @@ def inside(slope: float, chi_K: Solution):
     """The law where c has this slope at c* = 1/5, and K this χ_K."""
     stable = CorrelationPoint(0.2, slope, "stable")
     star = FixedPoint(Solution(sp.S.One, Status.CERTIFIED), Solution(sp.S(2), Status.CERTIFIED), chi_K, "stable")
-    return settling.inside_law(THEORY.equal_norms, "c", star, SimpleNamespace(stable=stable, message=""))
+    return chaotic_laws.inside_law(THEORY.equal_norms, "c", star, SimpleNamespace(stable=stable, message=""))
 
 
 def test_ties_of_one_sign_and_unknown_rates_are_refused():
@@ -184,10 +184,10 @@ def test_the_square_of_what_K_lacks_moves_c_at_zero(share, monkeypatch):
 
 def test_controls_c_at_zero_by_its_slope_alone_or_by_chi_K(monkeypatch):
     for order, share in ((0, 1 / 3), (1, 1 / 3), (1, 0.8)):
-        monkeypatch.setattr(settling, "_moved_by", lambda *a, order=order: order)
+        monkeypatch.setattr(chaotic_laws, "_moved_by", lambda *a, order=order: order)
         with pytest.raises(AssertionError, match="not this rate"):
             assert_falls(share, monkeypatch)
-    monkeypatch.setattr(settling, "_moved_by", lambda *a: 0)
+    monkeypatch.setattr(chaotic_laws, "_moved_by", lambda *a: 0)
     with pytest.raises(mf.MeanFieldError, match="the map is flat there"):
         assert_falls(0.0, monkeypatch)
 
@@ -197,14 +197,14 @@ def test_c_at_zero_is_not_exponential_where_K_comes_by_a_power():
                       Solution(sp.S.One, Status.EXACT), "half-stable")  # fmt: skip
     found = SimpleNamespace(stable=CorrelationPoint(0.0, 0.5, "stable"), message="")
     with pytest.raises(mf.MeanFieldError, match="as a power of K"):
-        settling.inside_law(THEORY.equal_norms, "c", slow, found)
-    assert settling.inside_law(THEORY.equal_norms, "c", slow, found, odd=True).remainder == "exponential"
+        chaotic_laws.inside_law(THEORY.equal_norms, "c", slow, found)
+    assert chaotic_laws.inside_law(THEORY.equal_norms, "c", slow, found, odd=True).remainder == "exponential"
 
 
 def test_a_mean_that_is_taken_away_moves_nothing():
     both, mean = average(Z[0] ** 2 * Z[1] ** 2, (K, K_ab, K)), average(Z[0] ** 2, K)
     star = FixedPoint(Solution(sp.Integer(2), Status.EXACT), Solution(sp.S(2), Status.EXACT),
                       Solution(sp.S.Half, Status.EXACT), "stable")  # fmt: skip
-    assert settling._moved_by({"K": K / 2 + 1, "K_ab": both - mean**2}, star) == 0
-    assert settling._moved_by({"K": K / 2 + 1, "K_ab": both - 4 * mean + 4}, star) == 2  # (K - 2)² at c = 0
-    assert settling._moved_by({"K": K / 2 + 1, "K_ab": both}, star) == 1
+    assert chaotic_laws._moved_by({"K": K / 2 + 1, "K_ab": both - mean**2}, star) == 0
+    assert chaotic_laws._moved_by({"K": K / 2 + 1, "K_ab": both - 4 * mean + 4}, star) == 2  # (K - 2)² at c = 0
+    assert chaotic_laws._moved_by({"K": K / 2 + 1, "K_ab": both}, star) == 1

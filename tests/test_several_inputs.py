@@ -10,14 +10,14 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.numeric import many_inputs
-from meanfield.symbolic.finite_width.correlators import MEANS, WHERE, correlator_map, in_averages
+from meanfield.numeric.finite_width import many_inputs
+from meanfield.symbolic.finite_width.correlator_maps import MEANS, WHERE, correlator_map, in_averages
+from meanfield.symbolic.finite_width.correlator_recursions import ORDER
 from meanfield.symbolic.finite_width.ensembles import ensemble_of
 from meanfield.symbolic.finite_width.first_layer import first_value, input_moment
 from meanfield.symbolic.finite_width.layer_law import SYMMETRY, correlator
-from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
-from meanfield.symbolic.finite_width.recursions import ORDER
-from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
+from meanfield.symbolic.finite_width.monomials import lambda_b, lambda_w
+from meanfield.symbolic.finite_width.weight_averages import C_W, C_b
 
 SETTINGS = dict(sigma_w=1.1, sigma_b=0.3, lambda_w=1.3, lambda_b="1/l")
 FOUR = np.array([[1.0, 0.3, -0.2, 0.5], [0.3, 0.6, 0.1, 0.0], [-0.2, 0.1, 0.8, 0.2], [0.5, 0.0, 0.2, 0.9]])

@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Z, sigmoid
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.signs import _between, _number_place, changes, signs
@@ -71,7 +71,7 @@ def test_masses_count_in_their_place():
 
 def test_a_kink_at_zero_under_a_value_counts():
     """φ = 1 + |z|: f f″ is a point mass 2 at 0, so χ_K > χ_J everywhere."""
-    from meanfield.symbolic.criticality.points import curvature
+    from meanfield.symbolic.criticality.critical_points import curvature
 
     assert signs(*curvature(mf.activation("1 + abs(z)").pieces.expr)) == (1,)
 
@@ -92,7 +92,7 @@ def test_what_oscillates_forever_is_not_decided():
 @pytest.mark.parametrize("name", ["gelu", "silu", "mish", "gelu_tanh", "hard_swish", "polynomial"])
 def test_one_critical_point_at_most(name):
     """f f″ of every registered activation is decided; these change sign once."""
-    from meanfield.symbolic.criticality.points import curvature
+    from meanfield.symbolic.criticality.critical_points import curvature
 
     assert changes(*curvature(mf.activation(name).pieces.expr)) == 1
 
@@ -101,7 +101,7 @@ def test_one_critical_point_at_most(name):
     "name", ["tanh", "erf", "arctan", "softsign", "elu", "selu", "hard_tanh", "relu6", "sin", "relu"]
 )
 def test_none_for_concave_magnitudes(name):
-    from meanfield.symbolic.criticality.points import curvature
+    from meanfield.symbolic.criticality.critical_points import curvature
 
     assert changes(*curvature(mf.activation(name).pieces.expr)) == 0
 

@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import InfiniteAverage, MeanFieldError
+from meanfield.base.answers.results import InfiniteAverage, MeanFieldError
 
 
 def reference(f, K, places):

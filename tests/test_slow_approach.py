@@ -11,17 +11,17 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import Solution, Status
+from meanfield.base.answers.results import Solution, Status
 from meanfield.base.symbols import K, Z, l
-from meanfield.numeric.correlations import CorrelationPoint
+from meanfield.numeric.phases.correlations import CorrelationPoint
 from meanfield.symbolic.asymptotics.depth import _at_fixed_point
-from meanfield.symbolic.asymptotics.resting import attractors
+from meanfield.symbolic.asymptotics.schedules.stationary_variance import attractors
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.criticality.settling import inside_law
+from meanfield.symbolic.criticality.chaotic_laws import inside_law
+from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, _with_orders
+from meanfield.symbolic.fixed_points.certified_roots import Root
 from meanfield.symbolic.fixed_points.half_line import Zeros
-from meanfield.symbolic.fixed_points.near_one import is_contracting, multiple_root, order_of
-from meanfield.symbolic.fixed_points.points import FixedPoint, _with_orders
-from meanfield.symbolic.fixed_points.roots import Root
+from meanfield.symbolic.fixed_points.marginality import is_contracting, multiple_root, order_of
 
 R = sp.Rational
 C = sp.Symbol("C", real=True)

@@ -15,7 +15,9 @@ import sympy as sp
 import meanfield as mf
 from meanfield.base.symbols import Z
 from meanfield.functions.series.small_arguments import Small, small_arguments
-from meanfield.numeric.lowering import assembly, cache, modules, pairs, planes
+from meanfield.numeric.lowering import assembly
+from meanfield.numeric.lowering.averages import planes, two_gaussians
+from meanfield.numeric.lowering.modules import cache, generated_modules
 from meanfield.numeric.quadrature import evaluation
 
 z = Z[0]
@@ -82,15 +84,15 @@ def test_two_inputs_of_small_K_go_the_way_of_the_limit(phi, limit, K):
 def test_the_limit_is_missed_where_formulas_are_taken_as_they_stand(monkeypatch, tmp_path):
     monkeypatch.setattr(planes, "small_arguments", lambda f: None)
     monkeypatch.setattr(cache, "folder", lambda: tmp_path)
-    monkeypatch.setattr(modules, "PATIENCE", np.inf)
-    for kept in (assembly.lower, pairs.pair):
+    monkeypatch.setattr(generated_modules, "PATIENCE", np.inf)
+    for kept in (assembly.lower, two_gaussians.pair):
         kept.cache_clear()
     start = {"K_aa": 1e-60, "K_bb": 3e-60, "K_ab": 7e-61}
     try:
         with pytest.raises(AssertionError, match="K_ab"):
             assert_like(*ELU, ("K_ab",), start)
     finally:
-        for kept in (assembly.lower, pairs.pair):
+        for kept in (assembly.lower, two_gaussians.pair):
             kept.cache_clear()
 
 

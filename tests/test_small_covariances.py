@@ -12,7 +12,7 @@ from flint import arb
 
 from meanfield.functions import balls
 from meanfield.functions.activations import activation
-from meanfield.numeric.quadrature import small
+from meanfield.numeric.quadrature import small_variance
 
 
 @pytest.fixture(autouse=True)
@@ -48,14 +48,14 @@ def test_one_input_within_the_stated_error(name, x):
     """What an average of one input misses of its factors' root mean squares multiplied is 10/11 of what it states, and
     nothing where the product is odd; several averages state the largest."""
     phi = activation(name)
-    K = x / small.coefficients(phi, 3)[1]
+    K = x / small_variance.coefficients(phi, 3)[1]
     average = averages_of_one(name, mp.mpf(K))
     roots = [mp.sqrt(average((o, o))) for o in range(4)]
     stated = []
     for key in (*TWO, *FOUR):
         orders = tuple(o + b for o, b in zip(*key)) if key in TWO else key
-        with balls.precision(small.BITS):
-            found = small.small(asked((key,)) if key in TWO else asked(four=(key,)), phi, in_balls([[K]]))
+        with balls.precision(small_variance.BITS):
+            found = small_variance.small(asked((key,)) if key in TWO else asked(four=(key,)), phi, in_balls([[K]]))
             table = found.two[key] if key in TWO else found.four[key]
             value = mp.mpf(table.item().mid().str(55, radius=False))
         missed = abs(value - average(orders)) / mp.fprod(roots[o] for o in orders)
@@ -64,8 +64,10 @@ def test_one_input_within_the_stated_error(name, x):
             assert missed < 1e-50 and found.error == 0, f"{name}: {key} is odd"
         else:
             assert 0.9 <= missed / found.error <= 0.92, f"{name}: {key} misses {mp.nstr(missed, 3)}"
-    with balls.precision(small.BITS):
-        assert small.small(asked(TWO, FOUR), phi, in_balls([[K]])).error == pytest.approx(max(stated), rel=1e-12)
+    with balls.precision(small_variance.BITS):
+        assert small_variance.small(asked(TWO, FOUR), phi, in_balls([[K]])).error == pytest.approx(
+            max(stated), rel=1e-12
+        )
 
 
 def test_a_polynomial_of_degree_six_is_averaged_exactly():
@@ -78,7 +80,7 @@ def test_a_polynomial_of_degree_six_is_averaged_exactly():
     weights, L = np.outer(w, w).ravel() / (2 * np.pi), np.linalg.cholesky(K)
     z = L @ np.array(np.meshgrid(x, x, indexing="ij")).reshape(2, -1)
     for degree in (8, 6, 4, 0):
-        table = small._table(one, small.Moments(in_balls(K)), degree)
+        table = small_variance._table(one, small_variance.Moments(in_balls(K)), degree)
         assert table.shape == (2, 2)
         for a in (0, 1):
             for b in (0, 1):
@@ -93,16 +95,16 @@ def test_derivatives_of_a_polynomial():
     terms, count = [arb(1) / arb(int(mp.factorial(k))) for k in range(8)], 8
     for order in range(4):
         for degree in (0, 3, 7, 20):
-            found = small._derivative(terms, order, degree)
+            found = small_variance._derivative(terms, order, degree)
             assert [k for k, _ in found] == list(range(min(degree + 1, count - order)))
             assert all(float(c) == pytest.approx(float(1 / mp.factorial(k)), rel=1e-14) for k, c in found)
-    assert [k for k, _ in small._derivative([arb(0), arb(2), arb(0), arb(5)], 1, 9)] == [0, 2]
+    assert [k for k, _ in small_variance._derivative([arb(0), arb(2), arb(0), arb(5)], 1, 9)] == [0, 2]
 
 
 def test_moments_are_those_of_pairings():
     """⟨z_1^4⟩ = 3K², ⟨z_1² z_2²⟩ = K_11 K_22 + 2K_12², ⟨z_1³ z_2⟩ = 3K_11 K_12; of odd degree 0."""
     a, b, c = Fraction(3, 4), Fraction(1, 2), Fraction(1, 4)
-    moment = small.Moments(in_balls([[a, c], [c, b]]))
+    moment = small_variance.Moments(in_balls([[a, c], [c, b]]))
     for powers, true in (((4, 0), 3 * a**2), ((2, 2), a * b + 2 * c**2), ((3, 1), 3 * a * c), ((1, 1), c), ((2, 1), 0),
                          ((0, 0), 1), ((0, 6), 15 * b**3)):  # fmt: skip
         assert float(moment(powers)) == float(true)
@@ -112,14 +114,14 @@ def test_where_K_is_small():
     """Up to LARGEST and at 0, not beyond; the largest of the variances decides; a φ with a kink and one without a slope
     at 0 have no such K."""
     phi = activation("tanh")
-    bend = small.coefficients(phi, 0)[1]
+    bend = small_variance.coefficients(phi, 0)[1]
     assert bend == pytest.approx(max(abs(float(c)) ** (2 / (k - 1)) for k, c in enumerate(mp.taylor(mp.tanh, 0, 16))
                                      if k > 1), rel=1e-12)  # fmt: skip
-    edge = small.LARGEST / bend
+    edge = small_variance.LARGEST / bend
     for K, there in (((0.99 * edge, 1e-9), True), ((1.01 * edge, 1e-9), False), ((1e-9, 1.01 * edge), False),
                      ((0.0, 0.0), True)):  # fmt: skip
-        found = small.small(asked((((0, 0), (0, 0)),)), phi, in_balls(np.diag(K)))
+        found = small_variance.small(asked((((0, 0), (0, 0)),)), phi, in_balls(np.diag(K)))
         assert (found is not None) == there
     for name in ("relu", "z**2", "cos(z)"):
-        assert small.coefficients(activation(name), 0) is None
-    assert small.coefficients(activation("z"), 0)[1] == 0.0
+        assert small_variance.coefficients(activation(name), 0) is None
+    assert small_variance.coefficients(activation("z"), 0)[1] == 0.0

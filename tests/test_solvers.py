@@ -18,12 +18,12 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 import meanfield as mf
 from meanfield.base import files
-from meanfield.prediction import conjugate, nystrom
-from meanfield.prediction.cholesky import Cholesky
-from meanfield.prediction.conjugate import conjugate_gradients
-from meanfield.prediction.low_rank import low_rank
-from meanfield.prediction.solvers import Asked, chosen
-from meanfield.prediction.system import System
+from meanfield.prediction.solvers import conjugate, nystrom
+from meanfield.prediction.solvers.cholesky import Cholesky
+from meanfield.prediction.solvers.conjugate import conjugate_gradients
+from meanfield.prediction.solvers.low_rank import low_rank
+from meanfield.prediction.solvers.solver_choice import Asked, chosen
+from meanfield.prediction.solvers.system import System
 from meanfield.training import NTKClassifier, NTKRegressor
 
 THEORY = mf.derive("erf")
@@ -265,10 +265,10 @@ def test_one_array_holds_kernel_and_factor(monkeypatch):
 
 
 def test_the_bits_do_not_depend_on_who_works(monkeypatch):
-    from meanfield.kernels import blocks
+    from meanfield.kernels import kernel_blocks
 
-    monkeypatch.setattr(blocks, "ROWS", 40)
-    monkeypatch.setattr(blocks, "SEVERAL", 2)
+    monkeypatch.setattr(kernel_blocks, "ROWS", 40)
+    monkeypatch.setattr(kernel_blocks, "SEVERAL", 2)
     alone = predicted(**CG, threads=1)
     assert predicted(**CG, threads=3).mean.tobytes() == alone.mean.tobytes()
     with ThreadPoolExecutor(2) as pool:
@@ -494,7 +494,7 @@ def test_scikit_learn_checks_every_solver():
 KILLED = """
 import sys
 from tests.test_solvers import CG, larger, predicted
-from meanfield.prediction import conjugate
+from meanfield.prediction.solvers import conjugate
 conjugate.SECONDS_BETWEEN_CHECKPOINTS = 0.0
 X, Y = larger(1500)
 predicted(X=X, y=Y, **CG, checkpoint=sys.argv[1], progress=lambda *a: print(*a, flush=True))

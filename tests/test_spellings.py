@@ -13,10 +13,10 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield import architectures
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import z
-from meanfield.empirical.functions.formulas import from_formula
-from meanfield.functions.spellings import SPELLINGS
+from meanfield.empirical.functions.user_formulas import from_formula
+from meanfield.functions.reading.spellings import SPELLINGS
 
 POINTS = (-3.7, -1.2, -0.6, -0.31, 0.17, 0.8, 1.3, 2.9)
 

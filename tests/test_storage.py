@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from meanfield.numeric.lowering import storage
+from meanfield.numeric.lowering.modules import storage
 
 
 @pytest.fixture

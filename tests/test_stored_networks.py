@@ -4,10 +4,10 @@ tangent kernel, gains, and what they refuse."""
 import numpy as np
 import pytest
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import Ensemble, draw_network, number_of_parameters
-from meanfield.empirical.network import derivatives, weighted
-from meanfield.empirical.network.carried import TangentKernel, Tangents
+from meanfield.empirical.network.operations import operation_derivatives, weighted
+from meanfield.empirical.network.tangents_and_cotangents import TangentKernel, Tangents
 from meanfield.networks.records import (
     AffineNorm,
     BatchNorm,
@@ -92,8 +92,8 @@ def test_gradients_equal_central_differences(name):
     [
         ("plain", weighted.Weighted, 1 + 1e-6),
         ("tokens", weighted.WeightedTokens, 1 + 1e-6),
-        ("norms", derivatives.Projection, 1 - 1e-6),
-        ("batch norm", derivatives.BatchProjection, 1 + 1e-6),
+        ("norms", operation_derivatives.Projection, 1 - 1e-6),
+        ("batch norm", operation_derivatives.BatchProjection, 1 + 1e-6),
     ],
 )
 def test_control_a_gradient_off_by_a_millionth_is_seen(name, owner, factor, monkeypatch):

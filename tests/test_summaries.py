@@ -8,7 +8,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.latex import tex
+from meanfield.base.answers.latex import tex
 from meanfield.presentation.tables import LEGEND, _decimals
 
 PHIS, NETWORKS = ("tanh", "gelu", "step"), ("mlp", "preln")

@@ -17,7 +17,7 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.base.symbols import K, Z, sigmoid, softplus
-from meanfield.empirical.functions.formulas import from_formula
+from meanfield.empirical.functions.user_formulas import from_formula
 from meanfield.functions import balls, piecewise, zeros
 from meanfield.functions.activations import activation
 from meanfield.functions.isolation import Root, Undecided, isolate

@@ -18,16 +18,16 @@ import sympy as sp
 from flint import arb
 
 import meanfield as mf
-from meanfield.base.results import Law, Term
+from meanfield.base.answers.results import Law, Term
 from meanfield.base.symbols import K, Z, z
 from meanfield.functions import balls
 from meanfield.functions.series.ball_series import ball_series, coefficients
 from meanfield.functions.series.infinity import normal_form
 from meanfield.symbolic.asymptotics import depth, scaling
-from meanfield.symbolic.averages.expansion import at_infinity, at_zero, exponential_at_zero
-from meanfield.symbolic.averages.moments import Moment, moment
+from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero, exponential_at_zero
+from meanfield.symbolic.averages.expansions.moments import Moment, moment
+from meanfield.symbolic.averages.expansions.powerlog import Sum, expand
 from meanfield.symbolic.averages.node import Integrand
-from meanfield.symbolic.averages.powerlog import Sum, expand
 from meanfield.symbolic.fixed_points.half_line import sign_at_infinity
 
 # formula, the same even part f(z) + f(-z) in mpmath

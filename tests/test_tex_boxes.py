@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from meanfield.base.latex import _foreign
+from meanfield.base.answers.latex import _foreign
 from meanfield.base.tex import lines as breaking
 from meanfield.base.tex.lines import _Chunk, _filled, _terms, lines, opened
 from meanfield.base.tex.read import ITALIC, NARROW, RELATION, Unreadable, leaves, read, write

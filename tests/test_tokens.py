@@ -13,7 +13,7 @@ from meanfield.empirical import run_ensemble
 from meanfield.functions.activations import activation
 from meanfield.numeric.quadrature.slopes import slopes_of
 from meanfield.numeric.tokens.expansions import expand, pairs
-from meanfield.numeric.tokens.functions import Applied, Line
+from meanfield.numeric.tokens.token_functions import Applied, Line
 from tests.token_blocks import mixer, resmlp
 
 TOKENS = mf.Dense(axis="tokens")

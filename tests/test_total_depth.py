@@ -17,8 +17,8 @@ from test_phase_tables import BETAS, PHI, SIGMAS, tables
 import meanfield as mf
 from meanfield import Dense, LayerNorm, MeanFieldError, Nonlinearity, Residual, Schedule, Sequential
 from meanfield.base.symbols import L
-from meanfield.symbolic.asymptotics.growth import CONSTANT, regular
-from meanfield.symbolic.asymptotics.total_equations import K_0, c_0, h, j, k, t
+from meanfield.symbolic.asymptotics.in_total_depth.total_equations import K_0, c_0, h, j, k, t
+from meanfield.symbolic.asymptotics.log_growth import CONSTANT, regular
 from meanfield.symbolic.averages.node import Average
 
 TOTALS = tuple(name.replace("beta", "total") for name in BETAS)

@@ -15,8 +15,8 @@ from test_phase_tables import PHI, tables
 from test_total_depth import BETAS, NORMS, TOTALS, assert_laws, judged, laws, place, theory
 
 from meanfield import MeanFieldError
-from meanfield.symbolic.asymptotics.growth import CONSTANT, regular
-from meanfield.symbolic.asymptotics.total_equations import t
+from meanfield.symbolic.asymptotics.in_total_depth.total_equations import t
+from meanfield.symbolic.asymptotics.log_growth import CONSTANT, regular
 
 HALF = Fraction(1, 2)
 GRADIENTS = ("G_w[1]", "G_b[1]", "G_w[2]", "G_b[2]")

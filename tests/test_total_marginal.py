@@ -10,8 +10,8 @@ from test_phase_tables import PHI
 from test_total_depth import assert_laws, judged, laws, side
 
 from meanfield import MeanFieldError
-from meanfield.symbolic.asymptotics.growth import regular
-from meanfield.symbolic.asymptotics.total_equations import j, k, t
+from meanfield.symbolic.asymptotics.in_total_depth.total_equations import j, k, t
+from meanfield.symbolic.asymptotics.log_growth import regular
 
 HALF = Fraction(1, 2)
 

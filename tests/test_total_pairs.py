@@ -14,8 +14,8 @@ from test_pair_laws import KIND
 from test_total_depth import BETAS, SIGMAS, TOTALS, laws, place, theory
 
 from meanfield import MeanFieldError
-from meanfield.symbolic.asymptotics.growth import CONSTANT, regular
-from meanfield.symbolic.asymptotics.total_equations import K_0, c_0, h, k, t
+from meanfield.symbolic.asymptotics.in_total_depth.total_equations import K_0, c_0, h, k, t
+from meanfield.symbolic.asymptotics.log_growth import CONSTANT, regular
 from meanfield.symbolic.averages.node import Average
 
 NAMES = ("K", "distance", "gamma")

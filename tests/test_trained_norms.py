@@ -8,7 +8,7 @@ import pytest
 import sympy as sp
 
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Sequential, mlp
-from meanfield.symbolic.blocks.recursions import input_jacobian, one_input, pair_tangents, two_inputs
+from meanfield.symbolic.recursions.block_recursions import input_jacobian, one_input, pair_tangents, two_inputs
 
 W, B, Q, C = 1.3, 0.4, 1.7, 0.35
 GIVEN = {

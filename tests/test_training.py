@@ -16,7 +16,7 @@ import pytest
 import meanfield as mf
 from meanfield import BatchNorm, Dense, Gate, LayerNorm, Nonlinearity, Pool, Projection, Residual, Scale, Sequential
 from meanfield.data import digits, from_arrays, teacher
-from meanfield.empirical.network.weights import Name
+from meanfield.empirical.network.parameter_sources import Name
 from meanfield.empirical.training.losses import LOSSES
 from meanfield.empirical.training.one_network import train_one
 from meanfield.empirical.training.optimizers import OPTIMIZERS

@@ -14,9 +14,9 @@ import pytest
 import meanfield as mf
 from meanfield.empirical import draw_network
 from meanfield.networks.architectures import batchnorm_mlp, resmlp
-from meanfield.tuning import sweep
-from meanfield.tuning.instance import Instance
-from meanfield.tuning.tune import random_inputs
+from meanfield.tuning.network_gains import sweep
+from meanfield.tuning.network_gains.instance import Instance
+from meanfield.tuning.network_gains.tune import random_inputs
 
 ERF = np.vectorize(math.erf)
 SLOPES = {

@@ -11,7 +11,7 @@ import meanfield as mf
 from meanfield.base.symbols import J, K, parameter, sigma_w
 from meanfield.empirical import draw_network
 from meanfield.networks.architectures import preln, resnet
-from meanfield.tuning.backward import Blocks, state
+from meanfield.tuning.network_gains.backward import Blocks, state
 
 
 def at(phi: str, sigma_w: float, sigma_b: float, depth: int):
@@ -105,7 +105,7 @@ def weights_of(width: int, depth: int, seed: int) -> list[np.ndarray]:
 
 def own_jacobians(width: int, depth: int, seed: int) -> np.ndarray:
     """J^{l,l+1} of a ReLU network with σ_w = 1, by NumPy: the masks do not depend on gains > 0."""
-    from meanfield.tuning.tune import random_inputs
+    from meanfield.tuning.network_gains.tune import random_inputs
 
     first, *later = weights_of(width, depth, seed)
     z, found = first @ random_inputs(1, 1, 1.0, width, seed)[0][0], []

@@ -11,8 +11,9 @@ import pytest
 import meanfield as mf
 from meanfield.networks.architectures import resnet
 from meanfield.networks.records import BatchNorm, Dense, LayerNorm, Nonlinearity, Projection, Residual, Sequential
-from meanfield.tuning import choices, sweep
-from meanfield.tuning.recommend import has_batch_norm
+from meanfield.tuning.network_gains import sweep
+from meanfield.tuning.recommendation import choices
+from meanfield.tuning.recommendation.recommend import has_batch_norm
 
 BRANCH = Sequential((Nonlinearity("relu"), Dense()))
 

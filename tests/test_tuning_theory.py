@@ -8,9 +8,9 @@ import pytest
 import meanfield as mf
 from meanfield.networks.architectures import batchnorm_mlp, preln, resmlp, swiglu
 from meanfield.networks.records import Dense, Nonlinearity, Residual, Sequential
-from meanfield.tuning.backward import LOSSES, Blocks, state
-from meanfield.tuning.descent import through_network
-from meanfield.tuning.tune import _drive as drive
+from meanfield.tuning.network_gains.backward import LOSSES, Blocks, state
+from meanfield.tuning.network_gains.descent import through_network
+from meanfield.tuning.network_gains.tune import _drive as drive
 
 
 def at(phi: str, sigma_w: float, sigma_b: float, depth: int = 8):

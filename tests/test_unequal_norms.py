@@ -12,10 +12,13 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.base.symbols import K_aa, K_bb, Z, distance, tilt
-from meanfield.numeric.lowering import chord_check, chords, evaluators, modules, printing
-from meanfield.numeric.solvers import propagate
-from meanfield.numeric.starts import two_norms_start
-from meanfield.symbolic.averages.chord import Chord, Rise, Turn, chord, rise
+from meanfield.numeric.lowering import evaluators
+from meanfield.numeric.lowering.averages import unequal_norm_check, unequal_norm_distance
+from meanfield.numeric.lowering.modules import generated_modules
+from meanfield.numeric.lowering.text import printing
+from meanfield.numeric.run.depth_iteration import propagate
+from meanfield.numeric.run.starts import two_norms_start
+from meanfield.symbolic.averages.nodes.unequal_norms import Chord, Rise, Turn, chord, rise
 
 NAMES = ("K_aa", "K_bb", "distance", "K_ab")
 DIGITS = 90
@@ -27,7 +30,7 @@ GAPS = (1e-30, 1e-20, 1e-14, 1e-9, 1e-5, 1e-3, 0.05, 0.5, 1.0, 1.9)
 def interpreted(request, monkeypatch):
     """The same text and the same bits without seconds of compiling, where a test is to be fast."""
     if request.node.get_closest_marker("slow") is None:
-        monkeypatch.setattr(modules, "PATIENCE", np.inf)
+        monkeypatch.setattr(generated_modules, "PATIENCE", np.inf)
 
 
 def assert_close(found, wanted, rel: float) -> None:
@@ -359,10 +362,10 @@ def lowered(phi: str, plant=lambda text: text):
     (node,) = theory.unequal_norms.only("distance").block.next[-1].atoms(Chord)
     shape = Chord(node.args[0], K_aa, K_bb, distance, tilt)
     functions = evaluators.Functions()
-    used = [functions.of(part) for part in chords.parts(shape)]
+    used = [functions.of(part) for part in unequal_norm_distance.parts(shape)]
     tables = [functions.arrays[t[:-1].replace("[", "")] for u in used for t in functions.table(u)]
-    source = functions.text + plant(chords.text(shape, "x", used))
-    return chord_check.error(shape, source, "x", tables, np.inf), printing.interpret(source, "x")
+    source = functions.text + plant(unequal_norm_distance.text(shape, "x", used))
+    return unequal_norm_check.error(shape, source, "x", tables, np.inf), printing.interpret(source, "x")
 
 
 PLANTS = {
@@ -386,10 +389,10 @@ def test_the_measured_error_of_a_turn_sees_what_is_missing():
     node = next(iter(mf.derive("relu").unequal_norms.only("tilt").block.next[2].atoms(Turn)))
     shape = Turn(node.args[0], K_aa, K_bb, distance, tilt)
     functions = evaluators.Functions()
-    used = [functions.of(part) for part in chords.parts(shape)]
+    used = [functions.of(part) for part in unequal_norm_distance.parts(shape)]
     tables = [functions.arrays[t[:-1].replace("[", "")] for u in used for t in functions.table(u)]
-    text = functions.text + chords.text(shape, "x", used)
-    assert chord_check.error(shape, text, "x", tables, np.inf) <= 1e-14
+    text = functions.text + unequal_norm_distance.text(shape, "x", used)
+    assert unequal_norm_check.error(shape, text, "x", tables, np.inf) <= 1e-14
     for before, after in (
         ("total = norms * x_along", "total = 1.01 * norms * (1e-3 + x_along"),
         ("total += turns * x_across", "total += 1.01 * turns * x_across"),
@@ -397,7 +400,7 @@ def test_the_measured_error_of_a_turn_sees_what_is_missing():
     ):
         planted = text.replace(before, after, 1)
         planted = planted.replace("* (s + t)) if norms", "* (s + t))) if norms") if "1e-3 +" in after else planted
-        assert chord_check.error(shape, planted, "x", tables, np.inf) > 1e-6, before
+        assert unequal_norm_check.error(shape, planted, "x", tables, np.inf) > 1e-6, before
 
 
 @pytest.mark.parametrize("sigma_b", [0.0, 0.5])
@@ -420,7 +423,7 @@ def test_collinear_inputs_keep_their_angle(sigma_b, mu):
 
 @pytest.mark.slow
 def test_the_measured_error_sees_a_layer_left_out(monkeypatch):
-    monkeypatch.setattr(chord_check, "MEASURED", ((1.0, 1.0002, 1e-9), (1.44, 1.0, 0.02)))
+    monkeypatch.setattr(unequal_norm_check, "MEASURED", ((1.0, 1.0002, 1e-9), (1.44, 1.0, 0.02)))
     assert lowered("hard_tanh")[0] < 1e-13
     assert lowered("hard_tanh", lambda text: text.replace("thin = layer < root", "thin = False"))[0] > 1e-9
     before, after = PLANTS["the angle"]

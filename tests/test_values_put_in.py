@@ -12,11 +12,10 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield import Dense, Gate, MeanFieldError, Nonlinearity, Residual, Scale, Sequential
-from meanfield.base.results import Solution, Status
+from meanfield.base.answers.results import Solution, Status
 from meanfield.networks.records import Network, Schedule
-from meanfield.theory.verbs import values
-from meanfield.theory.verbs.positions import _measured
-from meanfield.theory.verbs.values import (
+from meanfield.theory.asked import given_values
+from meanfield.theory.asked.given_values import (
     decided,
     deviations,
     double,
@@ -31,6 +30,7 @@ from meanfield.theory.verbs.values import (
     symbols_of,
     with_values,
 )
+from meanfield.theory.asked.positions import _measured
 
 
 def refused(words: str):
@@ -125,7 +125,7 @@ def test_numbers_as_expressions_and_as_doubles():
     assert double("K", "1/2") == 0.5 == double("K", Fraction(1, 2)) == double("K", sp.Rational(1, 2))
     assert double("K", ["1/2", (1, "3")]) == [0.5, (1, 3.0)] and double("K", np.array(["1/4", "2"])) == [0.25, 2.0]
     assert double("K", 3) == 3 and double("K", np.ones(2)).tolist() == [1, 1]
-    assert values.listed(("a", "b", "c")) == "a, b and c"
+    assert given_values.listed(("a", "b", "c")) == "a, b and c"
     assert mapping(None, "at") == {} and mapping({"a": 1}, "at") == {"a": 1}
     for bad in (3, {1: 2}, [("a", 1)]):
         with refused("at must be a mapping from names to numbers"):

@@ -12,11 +12,11 @@ import sympy as sp
 from oracle_haar import haar_samples, peeled
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import n
-from meanfield.symbolic.finite_width import orthogonality, zonal
-from meanfield.symbolic.finite_width.moments import MOST, haar_moment, type_counts
-from meanfield.symbolic.finite_width.pairings import (
+from meanfield.symbolic.finite_width.haar import orthogonality, zonal
+from meanfield.symbolic.finite_width.haar.haar_moments import MOST, haar_moment, type_counts
+from meanfield.symbolic.finite_width.haar.pairings import (
     all_pairings,
     coset_type,
     even_partitions,

@@ -14,7 +14,7 @@ from test_full_residual import by_hand
 from test_phase_tables import tables
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.cli.app import main
 
 LOOPS = {

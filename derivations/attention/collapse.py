@@ -19,7 +19,7 @@ from derivations.claims import Claim
 from derivations.comparisons import Formula, Holds
 from meanfield.base.symbols import K, K_ab, distance, parameter, tokens
 from meanfield.networks import RMSNorm
-from meanfield.symbolic.averages.overlap import Overlap
+from meanfield.symbolic.averages.nodes.overlap import Overlap
 
 GAP, S = sp.Symbol("g", positive=True), parameter("sigma_q")
 PLAIN, NORMED = only_attention(), only_attention(norm=True)

@@ -15,7 +15,7 @@ from derivations.claims import Claim
 from derivations.comparisons import Formula
 from meanfield.base.symbols import K, K_ab, distance, parameter
 from meanfield.networks import Attention
-from meanfield.symbolic.averages.overlap import Overlap
+from meanfield.symbolic.averages.nodes.overlap import Overlap
 
 _Y, _P = sp.symbols("y x", positive=True)
 Y, P = _Y / (1 + _Y), _P / (1 + _P)  # any numbers between 0 and 1

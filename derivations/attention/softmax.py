@@ -18,7 +18,7 @@ from derivations.claims import Claim
 from derivations.comparisons import Holds
 from meanfield.base.symbols import J, J_ab, K, K_ab, distance, parameter, tokens
 from meanfield.networks import Attention
-from meanfield.numeric.quadrature.softmax import softmax_average
+from meanfield.numeric.quadrature.softmax.overlaps import softmax_average
 
 QUERY = mf.Dense(sigma_w="sigma_q", sigma_b=0)
 FREE = Built("attention alone, any σ_q", (),

@@ -17,8 +17,8 @@ from derivations.orthogonal_weights.several_inputs import scale
 from derivations.orthogonal_weights.vertices import COV
 from derivations.placeholders import slope, square
 from meanfield.base.symbols import Theta, Z, sigma_w
-from meanfield.symbolic.finite_width.fields import left
-from meanfield.symbolic.finite_width.words import quantity
+from meanfield.symbolic.finite_width.monomials import quantity
+from meanfield.symbolic.finite_width.neuron_fields import left
 
 w = sigma_w**2
 lambda_w, lambda_b = (sp.Symbol(f"lambda_{x}", nonnegative=True) for x in "wb")

@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.results import MeanFieldError, Solution, Status
+from meanfield.base.answers.results import MeanFieldError, Solution, Status
 from meanfield.base.symbols import K, sigma_b, sigma_w
 from meanfield.presentation.tables import escape, tex
 

@@ -1,2 +1,2 @@
-from . import results as results
 from . import symbols as symbols
+from .answers import results as results

@@ -16,8 +16,8 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
+from meanfield.base.budgets import deadline
 from meanfield.base.errors import MeanFieldError, lacking
-from meanfield.base.limits import deadline
 from meanfield.base.progress import saying
 from meanfield.base.words import ARGUMENTS, unknown
 from meanfield.base.words import guess as guess

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from meanfield.base.carries import BOUNDED, LOGARITHM, PLAIN, Carry
+from meanfield.base.encodings import BOUNDED, LOGARITHM, PLAIN, Carry
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The functions that a formula may call, as finite networks run them: texts of h, h′, h″, h‴. No SymPy.
 
-What the theory knows of the same functions stands in `heads`, written apart: a network that read that record would
-repeat its mistakes. A test compares the two. `ARGUMENTS` says what may be called at all, and with how many arguments.
+What the theory knows of the same functions stands in `functions/elementary`, written apart: a network that read that
+record would repeat its mistakes. A test compares the two. `ARGUMENTS` says what may be called at all, and with how
+many arguments.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def known(name: str) -> bool:
 
 
 def add(name: str, scalar: Scalar) -> None:
-    """Make a function known under a name of formulas (`heads.add` does, for the theory, too)."""
+    """Make a function known under a name of formulas (`elementary.add` does, for the theory, too)."""
     SCALARS[name] = scalar
     _ONE[name] = 1
 

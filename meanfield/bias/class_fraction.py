@@ -12,10 +12,10 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from sympy import Expr
 
+from meanfield.base.answers.results import MeanFieldError, one_line
 from meanfield.base.arguments import record, refuse_not_real, scalar, shown, spoken, whole
-from meanfield.base.results import MeanFieldError, one_line
-from meanfield.functions.parser import number
-from meanfield.numeric import fractions as law
+from meanfield.bias import class_numbers as law
+from meanfield.functions.reading.parser import number
 
 ORDERS, CLASSES, INPUTS = 100, 10**4, 10**12  # the most there may be
 HUGE = 1e300  # √γ beyond it gives the same doubles

@@ -8,14 +8,14 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.base.export import Result, plain
-from meanfield.base.printed import wrapped
-from meanfield.base.results import MeanFieldError, Solution, Status, one_line
+from meanfield.base.answers.export import Result, plain
+from meanfield.base.answers.plain_text import wrapped
+from meanfield.base.answers.results import MeanFieldError, Solution, Status, one_line
 from meanfield.bias.class_fraction import ClassFraction
 from meanfield.bias.guessing import BiasPhase, phase_of
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.criticality.phases import Phase
-from meanfield.symbolic.fixed_points.points import ROUNDED
+from meanfield.symbolic.fixed_points.all_fixed_points import ROUNDED
 
 
 @dataclass(frozen=True)

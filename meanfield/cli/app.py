@@ -15,22 +15,25 @@ from typing import Annotated, Any
 
 import typer
 
+from meanfield.base.answers.results import MeanFieldError, Status
 from meanfield.base.files import FORMATS, save, write_whole
 from meanfield.base.quantities import GRADIENTS, columns
-from meanfield.base.results import MeanFieldError, Status
-from meanfield.cli import output as out
-from meanfield.cli.bias_output import bias_text
-from meanfield.cli.coordinates import coordinate_check
-from meanfield.cli.critical import critical, phase_diagram
-from meanfield.cli.doctor import doctor
-from meanfield.cli.explore import explore
-from meanfield.cli.gains import gains
-from meanfield.cli.help import Command, Group, conventions, interrupted, told
-from meanfield.cli.init import init
-from meanfield.cli.kernels import kernel
-from meanfield.cli.laws import law
-from meanfield.cli.networks import measure, tune
-from meanfield.cli.options import (
+from meanfield.cli.commands.coordinate_command import coordinate_check
+from meanfield.cli.commands.critical import critical, phase_diagram
+from meanfield.cli.commands.doctor import doctor
+from meanfield.cli.commands.explore import explore
+from meanfield.cli.commands.finite_networks import measure, tune
+from meanfield.cli.commands.gain_command import gains
+from meanfield.cli.commands.init import init
+from meanfield.cli.commands.kernel import kernel
+from meanfield.cli.commands.law import law
+from meanfield.cli.commands.recipe_commands import audit, recipe
+from meanfield.cli.commands.reproduce import reproduce
+from meanfield.cli.commands.widths import widths
+from meanfield.cli.terminal import output as out
+from meanfield.cli.terminal.bias_output import bias_text
+from meanfield.cli.terminal.help import Command, Group, conventions, interrupted, told
+from meanfield.cli.terminal.options import (
     CONVENTIONS,
     Act,
     Architecture,
@@ -56,11 +59,8 @@ from meanfield.cli.options import (
     option,
     target,
 )
-from meanfield.cli.reading import carried, layers, maps_wanted, needs_numbers, number, rate, theory_of, wanted
-from meanfield.cli.recipes import audit, recipe
-from meanfield.cli.reproduce import reproduce
-from meanfield.cli.widths import widths
-from meanfield.symbolic.blocks.naming import describe
+from meanfield.cli.terminal.reading import carried, layers, maps_wanted, needs_numbers, number, rate, theory_of, wanted
+from meanfield.symbolic.recursions.naming import describe
 from meanfield.theory.deriving import derive as derived
 
 app = typer.Typer(

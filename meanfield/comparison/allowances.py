@@ -1,5 +1,5 @@
-"""What finite width adds to a prediction: a bias of order 1/n, from the theory of order 1/n where `corrections` has it,
-else measured on narrower networks.
+"""What finite width adds to a prediction: a bias of order 1/n, from the theory of order 1/n where
+`finite_width_allowance` has it, else measured on narrower networks.
 
 Where the networks are wide against their depth, the bias b/n is the difference of two narrower ensembles, b =
 (X(n₁) − X(n₂))/(1/n₁ − 1/n₂), for every quantity and layer: at n₁ = n/32, n₂ = n/16 its error is small against that of
@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.quantities import GRADIENTS, LOGARITHMIC, QUANTITIES, RELATIVE, columns
-from meanfield.base.results import MeanFieldError
-from meanfield.comparison import gradients
-from meanfield.comparison.corrections import Corrections, in_words
-from meanfield.comparison.report import THRESHOLD, Row
+from meanfield.comparison import check_gradients
+from meanfield.comparison.check_report import THRESHOLD, Row
+from meanfield.comparison.finite_width_allowance import Corrections, in_words
 from meanfield.empirical import EnsembleResult
 
 SHARE = 16  # the narrower of the two ensembles that measure the bias has 1/(2·SHARE) of the width
@@ -67,7 +67,7 @@ def compare(
     each = [name for q in backwards for name in columns(q, run)]
     for name in each:
         rows += _gradient_rows(name, run, (result, *others))
-    return rows, log_scale, notes + [gradients.UNITS] * bool(each)
+    return rows, log_scale, notes + [check_gradients.UNITS] * bool(each)
 
 
 def _forwards(
@@ -178,7 +178,7 @@ def _gradient_rows(name: str, run: Any, ensembles: tuple[EnsembleResult, ...]) -
     depth = ensembles[0].depth
     if int(run.diverged_at) or any(one.finite_depth < depth for one in ensembles):
         return []  # not every network reaches the layer that gradients start from
-    here, found, nothing = gradients.parts(name, run, ensembles, depth)
+    here, found, nothing = check_gradients.parts(name, run, ensembles, depth)
     (mean, error), (m2, e2) = found[0], found[1]
     if len(found) == 3:
         (m1, e1), (wide, middle, narrow) = found[2], ensembles
@@ -189,7 +189,7 @@ def _gradient_rows(name: str, run: Any, ensembles: tuple[EnsembleResult, ...]) -
     target, allowance = np.where(nothing, 0.0, 1.0), np.where(nothing, 0.0, allowance)
     rows = _rows(name, run.l[here], target, allowance, np.stack([mean, mean]), total)
     for i in np.flatnonzero(nothing):
-        zero = gradients.exactly_zero(name, ensembles, int(here[i]))
+        zero = check_gradients.exactly_zero(name, ensembles, int(here[i]))
         rows[i] = replace(rows[i], z=0.0 if zero else math.inf, passed=zero)
     return rows
 

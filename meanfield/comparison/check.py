@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import (
     choice,
     count_of,
@@ -32,11 +33,10 @@ from meanfield.base.arguments import (
 from meanfield.base.arguments import names as names_of
 from meanfield.base.progress import watched
 from meanfield.base.quantities import COVARIANCES, GRADIENTS, ONE_INPUT, QUANTITIES, TWO_INPUTS
-from meanfield.base.results import MeanFieldError
 from meanfield.base.words import unknown
 from meanfield.comparison.allowances import compare, narrower, narrower_layers
-from meanfield.comparison.corrections import Corrections, corrections
-from meanfield.comparison.report import THRESHOLD, Report, Row
+from meanfield.comparison.check_report import THRESHOLD, Report, Row
+from meanfield.comparison.finite_width_allowance import Corrections, corrections
 from meanfield.empirical import (
     CriticalityEstimate,
     EnsembleResult,
@@ -48,25 +48,25 @@ from meanfield.empirical import (
 from meanfield.empirical import measure_critical_line as _measure_critical_line
 from meanfield.empirical import measure_criticality as _measure_criticality
 from meanfield.empirical import measure_pairs as _measure_pairs
+from meanfield.empirical.ensemble.one_run import DEVICES
 from meanfield.empirical.ensemble.parallel import threads_used
-from meanfield.empirical.ensemble.running import DEVICES
-from meanfield.empirical.functions.formulas import from_formula, has_switches
+from meanfield.empirical.functions.reference_functions import names as twin_names
 from meanfield.empirical.functions.tabulated import Tabulated, tabulated
-from meanfield.empirical.functions.twins import names as twin_names
-from meanfield.empirical.network.checks import integer, per_layer
+from meanfield.empirical.functions.user_formulas import from_formula, has_switches
 from meanfield.empirical.network.network import SAMPLERS
+from meanfield.empirical.network.operations.checks import integer, per_layer
 from meanfield.empirical.observables.wanted import PROBES
 from meanfield.functions.activations import Activation, activation
-from meanfield.functions.callables import Unreadable, named, values_of
-from meanfield.functions.formula import formula
+from meanfield.functions.reading.callables import Unreadable, named, values_of
+from meanfield.functions.reading.formula import formula
 from meanfield.networks.attention import Attention
 from meanfield.networks.folds import activations_of, dense_of, fold, parts, symbols_in, with_activations
 from meanfield.networks.records import OWN, Block, Network, Param, Projection
-from meanfield.symbolic.blocks.exchangeable import attends
-from meanfield.symbolic.blocks.naming import describe
+from meanfield.symbolic.recursions.naming import describe
+from meanfield.symbolic.recursions.tokens.exchangeable import attends
+from meanfield.theory.asked.given_values import decided, deviations, double, numbered, of_widths, symbols_of
 from meanfield.theory.derivation import asked_of
 from meanfield.theory.theory import Theory
-from meanfield.theory.verbs.values import decided, deviations, double, numbered, of_widths, symbols_of
 
 __all__ = [
     "THRESHOLD",

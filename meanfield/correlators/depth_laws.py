@@ -9,19 +9,24 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import scalar, shown
-from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import Q0, sigma_b, sigma_w
 from meanfield.correlators.derived import correlators, nothing_varies, plain, rates_of
 from meanfield.functions.zeros import is_zero
 from meanfield.networks.records import Block, Dense
 from meanfield.symbolic.correlator_laws.critical_shift import CriticalShift, shift_at_zero
 from meanfield.symbolic.correlator_laws.exact import homogeneous_law, is_homogeneous
-from meanfield.symbolic.correlator_laws.places import law_at_zero, names_for
-from meanfield.symbolic.correlator_laws.points import Place, law_at_critical_point, law_at_point, law_where_slow
+from meanfield.symbolic.correlator_laws.positive_variance import (
+    Place,
+    law_at_critical_point,
+    law_at_point,
+    law_where_slow,
+)
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
-from meanfield.symbolic.criticality.points import CriticalPoint, CriticalPoints
-from meanfield.symbolic.fixed_points.points import destination, fixed_points
+from meanfield.symbolic.correlator_laws.vanishing_variance import law_at_zero, names_for
+from meanfield.symbolic.criticality.critical_points import CriticalPoint, CriticalPoints
+from meanfield.symbolic.fixed_points.all_fixed_points import destination, fixed_points
 from meanfield.symbolic.recursion import Recursion
 
 

@@ -13,24 +13,24 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import flag, name_of, scalar, shown, text, whole
 from meanfield.base.quantities import FINITE_WIDTH, ONE_INPUT, QUANTITIES, SECOND_ORDER
-from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import l, sigma_b, sigma_w
 from meanfield.functions.activations import Activation, activation
-from meanfield.functions.parser import expression, parse
+from meanfield.functions.reading.parser import expression, parse
 from meanfield.networks.folds import chain, dense_of, has_skip, parts, skip_of
 from meanfield.networks.records import Block, Dense, Nonlinearity, Number, Schedule
-from meanfield.symbolic.blocks.first import begun
-from meanfield.symbolic.blocks.naming import describe
-from meanfield.symbolic.blocks.walk import remembered
-from meanfield.symbolic.finite_width.correlators import correlator_map, derivation, in_averages
-from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
-from meanfield.symbolic.finite_width.recursions import OF_J, correlator_recursion
+from meanfield.symbolic.finite_width.correlator_maps import correlator_map, derivation, in_averages
+from meanfield.symbolic.finite_width.correlator_recursions import OF_J, correlator_recursion
+from meanfield.symbolic.finite_width.monomials import lambda_b, lambda_w
 from meanfield.symbolic.finite_width.variance import second_order_map
 from meanfield.symbolic.finite_width.variance_steps import variance_derivation
-from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
+from meanfield.symbolic.finite_width.weight_averages import C_W, C_b
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.recursions.coordinate_walk import remembered
+from meanfield.symbolic.recursions.first import begun
+from meanfield.symbolic.recursions.naming import describe
 from meanfield.symbolic.steps import Step
 
 KNOWN = (*ONE_INPUT, *FINITE_WIDTH)
@@ -56,7 +56,7 @@ def prepared(
     block: Block, first: Dense, names: tuple[str, ...], given: dict[str, Any], ratio: object, depth: object
 ) -> tuple[Recursion, dict[str, Any]]:
     """(the recursion for numbers, the values of its rates): what `propagate` runs. given: lambda_w and lambda_b, those
-    that are not None; see `correlators` for the others."""
+    that are not None; see `correlator_maps` for the others."""
     rates, values = numeric_rates(given, names, depth)
     return correlators(block, first, names, rates, scalar(ratio, "input_ratio")), values
 

@@ -20,7 +20,7 @@ import sympy as sp
 
 from meanfield.base.arguments import choice, record, shown, spoken, whole
 from meanfield.base.errors import MeanFieldError
-from meanfield.functions.parser import number
+from meanfield.functions.reading.parser import number
 
 LAWS = ("gaussian", "orthogonal", "mixed")
 

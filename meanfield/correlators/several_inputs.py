@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import names as names_of
 from meanfield.base.arguments import refuse_not_real, scalar, shown, whole
-from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import l
 from meanfield.base.words import no_parameter, unknown
 from meanfield.correlators.derived import RATES, plain, rates_of
 from meanfield.functions.activations import Activation
-from meanfield.functions.parser import expression, number
+from meanfield.functions.reading.parser import expression, number
 from meanfield.networks.records import OWN, Block, Dense
-from meanfield.numeric.many_inputs import DEEPEST, Correlators, iterate
+from meanfield.numeric.finite_width.many_inputs import DEEPEST, Correlators, iterate
 from meanfield.numeric.quadrature.evaluation import on_arrays
-from meanfield.symbolic.blocks.walk import Walk
+from meanfield.symbolic.finite_width.correlator_recursions import NEED_CURVATURE, NEED_SLOPE, ORDER
 from meanfield.symbolic.finite_width.ensembles import Ensemble, ensemble_of
-from meanfield.symbolic.finite_width.recursions import NEED_CURVATURE, NEED_SLOPE, ORDER
+from meanfield.symbolic.recursions.coordinate_walk import Walk
 
 MOST_INPUTS = 8  # as many as networks are measured at; the averages over four of them are 330
 SYMMETRIC = 1e-12  # of the largest entry of a Gram matrix

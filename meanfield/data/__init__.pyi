@@ -1,7 +1,7 @@
+from .data_sources import digits as digits
+from .data_sources import from_arrays as from_arrays
+from .data_sources import from_cifar as from_cifar
+from .data_sources import from_idx as from_idx
+from .data_sources import from_npz as from_npz
+from .data_sources import teacher as teacher
 from .sets import Data as Data
-from .sources import digits as digits
-from .sources import from_arrays as from_arrays
-from .sources import from_cifar as from_cifar
-from .sources import from_idx as from_idx
-from .sources import from_npz as from_npz
-from .sources import teacher as teacher

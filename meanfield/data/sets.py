@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.answers.export import Result
 from meanfield.base.arguments import choice, record, refuse_not_real, shown, spoken, whole
 from meanfield.base.errors import MeanFieldError, one_line
-from meanfield.base.export import Result
 from meanfield.prediction.targets import of_objects
 
 OVER = ("all", "input", "feature")

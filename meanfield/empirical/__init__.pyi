@@ -1,14 +1,14 @@
 from .ensemble.ensemble import EnsembleResult as EnsembleResult
 from .ensemble.ensemble import Estimate as Estimate
 from .ensemble.ensemble import run_ensemble as run_ensemble
+from .functions.reference_functions import twin as twin
 from .functions.registry import ScalarPair as ScalarPair
-from .functions.twins import twin as twin
-from .network.derivatives import Derivative as Derivative
 from .network.network import Ensemble as Ensemble
 from .network.network import Network as Network
-from .network.operation import Operation as Operation
-from .network.operation import Parameter as Parameter
-from .network.operation import operation as operation
+from .network.operations.operation import Operation as Operation
+from .network.operations.operation import Parameter as Parameter
+from .network.operations.operation import operation as operation
+from .network.operations.operation_derivatives import Derivative as Derivative
 from .network.stored import StoredNetwork as StoredNetwork
 from .network.stored import draw_network as draw_network
 from .network.stored import number_of_parameters as number_of_parameters
@@ -20,5 +20,5 @@ from .shared.grid import CriticalityGrid as CriticalityGrid
 from .shared.grid import criticality_grid as criticality_grid
 from .shared.line import MeasuredLine as MeasuredLine
 from .shared.line import measure_critical_line as measure_critical_line
-from .shared.pairs import PairStatistics as PairStatistics
-from .shared.pairs import measure_pairs as measure_pairs
+from .shared.shared_pairs import PairStatistics as PairStatistics
+from .shared.shared_pairs import measure_pairs as measure_pairs

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 
 #: functions and constants of `math` under their names in JavaScript; those without a dot are of runtime.js
 MATH = {

@@ -15,14 +15,14 @@ from importlib.resources import files
 import numpy as np
 import sympy as sp
 
-from meanfield.base.limits import deadline
+from meanfield.base.budgets import deadline
 from meanfield.base.symbols import Q0, L
 from meanfield.explorer import javascript
 from meanfield.explorer.ratios import Ratios, ratios
 from meanfield.explorer.tabled import CALL, Tabled, tabled
-from meanfield.numeric.lowering import loops, printing
 from meanfield.numeric.lowering.evaluators import Averages, averages
-from meanfield.numeric.lowering.helpers import helpers_for
+from meanfield.numeric.lowering.text import depth_loops, printing
+from meanfield.numeric.lowering.text.helpers import helpers_for
 from meanfield.symbolic.averages.base import nodes_in
 from meanfield.symbolic.recursion import Recursion, c0
 
@@ -60,9 +60,9 @@ def model(recursion: Recursion) -> Model:
     with deadline():
         recursion = tabled(recursion)
         found = averages(recursion)
-    loop = loops.loop(recursion, found.calls, found.text, found.held)
-    ids = loops.identifiers(recursion)
-    drawn = {n: ratios(n.function) for n in loops.placeholders(recursion) if isinstance(n, Tabled)}
+    loop = depth_loops.loop(recursion, found.calls, found.text, found.held)
+    ids = depth_loops.identifiers(recursion)
+    drawn = {n: ratios(n.function) for n in depth_loops.placeholders(recursion) if isinstance(n, Tabled)}
     parts = [
         runtime(),
         f"const ERFCX = {json.dumps(_scaled_tails())};",
@@ -135,7 +135,7 @@ def _bytes(values: np.ndarray) -> str:
     return base64.b64encode(data + b"\0" * (-len(data) % 8)).decode()
 
 
-def _lines(loop: loops.Loop) -> str:
+def _lines(loop: depth_loops.Loop) -> str:
     """All statements of a loop, to see what they call."""
     pairs = [*loop.constants, *loop.closer, *(line for layer in loop.layers for line in [*layer.evaluate, *layer.rest])]
     return "\n".join(f"{name} = {value}" for name, value in pairs)
@@ -144,16 +144,16 @@ def _lines(loop: loops.Loop) -> str:
 def _alone(recursion: Recursion, found: Averages) -> list[str]:
     """The steps of K and J without a second input, by which fixed points and the plane's colours are found."""
     one = recursion.only(*(n for n in ("K", "J") if n in recursion.names))
-    nested = any(nodes_in(sp.Tuple(*n.args[1:])) for n in loops.placeholders(recursion))  # names of values differ
+    nested = any(nodes_in(sp.Tuple(*n.args[1:])) for n in depth_loops.placeholders(recursion))  # names of values differ
     if nested or one.names != recursion.names[: len(one.names)]:
         return ["const alone_steps = null;"]
-    loop = loops.loop(one, found.calls, found.text, found.held)
+    loop = depth_loops.loop(one, found.calls, found.text, found.held)
     texts = [_step(one, loop, k, "alone_") for k in range(len(loop.layers))]
     names = ", ".join(f"alone_step_{k}" for k in range(len(loop.layers)))
     return [*texts, f"const alone_steps = [{names}];"]
 
 
-def _step(recursion: Recursion, loop: loops.Loop, k: int, stem: str) -> str:
+def _step(recursion: Recursion, loop: depth_loops.Loop, k: int, stem: str) -> str:
     """Two functions of the k-th step: the statements of the loop, and their state as it is held."""
     layer = loop.layers[k]
     lines = [f"{name} = {value}" for name, value in [*loop.constants, *layer.evaluate, *layer.rest]]
@@ -166,7 +166,7 @@ def _step(recursion: Recursion, loop: loops.Loop, k: int, stem: str) -> str:
     for i, v in enumerate(loop.variables):
         read.append(f"held(s[{i}], s[0], {str(not loop.jumps).lower()})" if v.wide else f"s[{i}]")
         given.append(f"s[{i}] + (s[{i}] > -Infinity ? Math.log(x[{i}]) : 0)" if v.wide else f"x[{i}]")
-    own = {p.name: s.name for p, s in loops.identifiers(recursion).items() if p in recursion.parameters}
+    own = {p.name: s.name for p, s in depth_loops.identifiers(recursion).items() if p in recursion.parameters}
     names = {s: name for name, s in own.items()}
     values = [f"p.{names[one]}" for one in loop.parameters]
     call = f"{stem}body_{k}({', '.join([*read, *values, 'layer'])})"
@@ -188,7 +188,7 @@ def _start(recursion: Recursion, ids: dict[sp.Symbol, sp.Symbol]) -> str:
     return f"{body}\nfunction start(p) {{ const x = {call}; return [{', '.join(held)}]; }}"
 
 
-def _face(recursion: Recursion, loop: loops.Loop) -> str:
+def _face(recursion: Recursion, loop: depth_loops.Loop) -> str:
     keys = json.dumps([v.key for v in recursion.state])
     steps = ", ".join(f"step_{k}" for k in range(len(loop.layers)))
     changes = str(recursion.knows_layer or recursion.knows_depth).lower()

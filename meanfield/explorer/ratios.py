@@ -17,13 +17,13 @@ from functools import lru_cache
 import numpy as np
 import sympy as sp
 
-from meanfield.base.limits import tick
+from meanfield.base.budgets import tick
 from meanfield.base.symbols import Z
 from meanfield.explorer.smoothing import Grain, distances, grain
 from meanfield.explorer.waving import waves
-from meanfield.numeric.lowering import cache
-from meanfield.numeric.lowering.modules import VERSION
-from meanfield.numeric.quadrature import tables as quadrature
+from meanfield.numeric.lowering.modules import cache
+from meanfield.numeric.lowering.modules.generated_modules import VERSION
+from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature.evaluation import evaluate
 
 CORE = (-8.0, 8.0, 2.0)  # octaves between which f has a scale of its own: from, to, and the width of a box

@@ -17,12 +17,12 @@ from functools import lru_cache
 import numpy as np
 import sympy as sp
 
-from meanfield.base.results import InfiniteAverage
+from meanfield.base.answers.results import InfiniteAverage
 from meanfield.base.symbols import Z
 from meanfield.explorer import waving
 from meanfield.explorer.waving import NODES, REACH
 from meanfield.functions.piecewise import pieces
-from meanfield.numeric.quadrature import tables as quadrature
+from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.numeric.quadrature.rules import gauss_legendre
 

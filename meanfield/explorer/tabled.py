@@ -10,10 +10,10 @@ from meanfield.base.errors import MeanFieldError
 from meanfield.base.symbols import K, Z, distance
 from meanfield.explorer.ratios import ratios
 from meanfield.functions.piecewise import pieces
-from meanfield.numeric.lowering import planes
-from meanfield.numeric.lowering.functions import Functions, lowers
+from meanfield.numeric.lowering.averages import planes
+from meanfield.numeric.lowering.modules.module_functions import Functions, lowers
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.averages.stretch import Stretch, stretch
+from meanfield.symbolic.averages.nodes.equal_norms import Stretch, stretch
 from meanfield.symbolic.equality import closed
 from meanfield.symbolic.recursion import Recursion
 

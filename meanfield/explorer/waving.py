@@ -16,7 +16,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.base.errors import MeanFieldError
-from meanfield.numeric.lowering import planes
+from meanfield.numeric.lowering.averages import planes
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.numeric.quadrature.rules import gauss_legendre
 

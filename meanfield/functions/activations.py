@@ -14,16 +14,17 @@ from functools import cached_property, lru_cache
 
 import sympy as sp
 
+from meanfield.base.answers.results import MeanFieldError, Undetermined, one_line
 from meanfield.base.arguments import record, scalar, shown, spoken
 from meanfield.base.arguments import text as text_of
-from meanfield.base.results import MeanFieldError, Undetermined, one_line
 from meanfield.base.symbols import Z, parameter, recognise, steep, z
 from meanfield.base.words import ARGUMENTS, guess
 from meanfield.functions import zeros
-from meanfield.functions.callables import AGREES, Unreadable, named, nearest, refuse_together, traced
+from meanfield.functions.elementary import mpmath_functions, vast
 from meanfield.functions.growth import Bound, Tail, bound, lower, tail
-from meanfield.functions.heads import mpmath_functions, vast
-from meanfield.functions.parser import (
+from meanfield.functions.piecewise import Pieces, half_line, pieces, real_roots
+from meanfield.functions.reading.callables import AGREES, Unreadable, named, nearest, refuse_together, traced
+from meanfield.functions.reading.parser import (
     CONSTANTS,
     FUNCTIONS,
     Definition,
@@ -37,9 +38,8 @@ from meanfield.functions.parser import (
     refuse_powers,
     refuse_vast,
 )
-from meanfield.functions.piecewise import Pieces, half_line, pieces, real_roots
+from meanfield.functions.reading.spellings import CHOICES, INSTEAD, MODULES, SPELLINGS, SYNONYMS
 from meanfield.functions.series.taylor import taylor
-from meanfield.functions.spellings import CHOICES, INSTEAD, MODULES, SPELLINGS, SYNONYMS
 from meanfield.networks.records import free_name
 
 LARGEST_COEFFICIENT = 10**300  # of numerators and denominators in a formula

@@ -1,4 +1,5 @@
-"""Whether the records of a function (`heads.Head`, `scalars.Scalar`) say what mpmath says: run it on an entry of yours.
+"""Whether the records of a function (`elementary.Head`, `scalars.Scalar`) say what mpmath says: run it on an entry of
+yours.
 
 `Head.mpmath` is the only thing that is believed. Values and derivatives of it, at 30 digits and more, are compared with
 all that the records claim: series, enclosures, bounds, ends, inverse, and what floats compute.
@@ -15,12 +16,12 @@ import sympy as sp
 from flint import acb, arb
 from sympy.core.function import AppliedUndef
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.scalars import Scalar, helpers
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
-from meanfield.functions.heads import trial
-from meanfield.functions.heads.record import (
+from meanfield.functions.elementary import trial
+from meanfield.functions.elementary.record import (
     LARGE_SHARE,
     SHARE,
     End,
@@ -56,8 +57,8 @@ def findings(head: Head, scalar: Scalar | None = None) -> list[str]:
     """What is wrong with a function's records, one line each; nothing where they hold.
 
     >>> from meanfield.base import scalars
-    >>> from meanfield.functions import heads
-    >>> findings(heads.HEADS[sp.tanh], scalars.SCALARS["tanh"])
+    >>> from meanfield.functions import elementary
+    >>> findings(elementary.HEADS[sp.tanh], scalars.SCALARS["tanh"])
     []
     """
     checks: list[Callable[[Head], Iterator[str]]] = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sympy as sp
 
-from meanfield.functions.heads import records
-from meanfield.functions.heads.record import Head
+from meanfield.functions.elementary import records
+from meanfield.functions.elementary.record import Head
 
 MOST_TERMS = 400  # of a numerator that is multiplied out to see what cancels
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from meanfield.functions.heads import cached, far_out, head_of, where
-from meanfield.functions.heads.record import End, ExponentialGrowth, Head, LogarithmicGrowth, PowerEnd, PowerGrowth
+from meanfield.functions.elementary import cached, far_out, head_of, where
+from meanfield.functions.elementary.record import End, ExponentialGrowth, Head, LogarithmicGrowth, PowerEnd, PowerGrowth
 from meanfield.functions.ranges import Ends, dominated, root_of_power, span
 
 

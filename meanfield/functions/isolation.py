@@ -16,12 +16,12 @@ import sympy as sp
 from flint import acb, arb, ctx
 from sympy.core.expr import AtomicExpr
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
+from meanfield.functions.elementary import cached, head_of, records, where
+from meanfield.functions.elementary.record import LARGE_SHARE, SHARE, End, Head
 from meanfield.functions.growth import _leading, decay
-from meanfield.functions.heads import cached, head_of, records, where
-from meanfield.functions.heads.record import LARGE_SHARE, SHARE, End, Head
 
 BITS = 128  # of the search; a function whose zeros this does not separate is refused
 EVALUATIONS = 30_000

@@ -14,14 +14,14 @@ from functools import lru_cache
 import sympy as sp
 from sympy.core.relational import Relational
 
+from meanfield.base.answers.results import MeanFieldError, Undetermined
 from meanfield.base.arguments import shown
-from meanfield.base.limits import tick
-from meanfield.base.results import MeanFieldError, Undetermined
+from meanfield.base.budgets import tick
 from meanfield.base.symbols import simplified
 from meanfield.functions import zeros
 from meanfield.functions.derivatives import derivative
+from meanfield.functions.elementary import vast, written
 from meanfield.functions.growth import tail
-from meanfield.functions.heads import vast, written
 from meanfield.functions.isolation import Root
 
 SWITCHES = (sp.Abs, sp.Max, sp.Min, sp.sign, sp.Heaviside, sp.Piecewise)

@@ -8,8 +8,8 @@ import math
 
 import sympy as sp
 
-from meanfield.functions.heads import cached, head_of
-from meanfield.functions.heads.record import End, Head
+from meanfield.functions.elementary import cached, head_of
+from meanfield.functions.elementary.record import End, Head
 
 Ends = tuple[float, float]
 _ANY = (-math.inf, math.inf)

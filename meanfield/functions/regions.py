@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 import sympy as sp
 from sympy.core.relational import Relational
 
-from meanfield.base.limits import tick
-from meanfield.base.results import MeanFieldError, Undetermined
+from meanfield.base.answers.results import MeanFieldError, Undetermined
+from meanfield.base.budgets import tick
 from meanfield.functions import zeros
 from meanfield.functions.piecewise import SWITCHES, pieces
 

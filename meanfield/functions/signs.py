@@ -19,11 +19,11 @@ import sympy as sp
 from flint import acb, arb, fmpz_poly
 from flint import ctx as flint_context
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z, factored, steep
 from meanfield.functions import balls, zeros
+from meanfield.functions.elementary import far_out, records, where
 from meanfield.functions.growth import bound, decay
-from meanfield.functions.heads import far_out, records, where
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.ranges import span
 from meanfield.functions.series.ball_series import ball_series, coefficients

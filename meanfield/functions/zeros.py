@@ -13,11 +13,11 @@ import mpmath
 import sympy as sp
 from flint import acb, acb_poly, fmpq, fmpq_poly
 
-from meanfield.base.results import MeanFieldError, Undetermined
+from meanfield.base.answers.results import MeanFieldError, Undetermined
 from meanfield.base.symbols import Z, factored, steep, steep_exponentials
 from meanfield.functions import balls
-from meanfield.functions.heads import head_of, records, where
-from meanfield.functions.heads.record import Head
+from meanfield.functions.elementary import head_of, records, where
+from meanfield.functions.elementary.record import Head
 from meanfield.functions.isolation import Root, Undecided, isolate, real_function, sign_of_ball
 
 ADVICE = "give the parameters values (derive(..., t=0.3)), or write the activation with explicit breaks"

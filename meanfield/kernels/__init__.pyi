@@ -1,2 +1,2 @@
-from .matrices import KernelOperator as KernelOperator
-from .matrices import Kernels as Kernels
+from .kernel_matrices import KernelOperator as KernelOperator
+from .kernel_matrices import Kernels as Kernels

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from meanfield.kernels.loops import Loop
-from meanfield.kernels.nearby import Nearby, nearby
-from meanfield.kernels.plain import PLAIN
-from meanfield.kernels.plans import Plan, of_inputs, plan
-from meanfield.kernels.series import Table, table
-from meanfield.numeric.lowering import cache
+from meanfield.kernels.loops.hermite_series import Table, table
+from meanfield.kernels.loops.nearby import Nearby, nearby
+from meanfield.kernels.loops.numpy_sums import PLAIN
+from meanfield.kernels.loops.pair_loops import Loop
+from meanfield.kernels.loops.plans import Plan, of_inputs, plan
 from meanfield.numeric.lowering.assembly import Lowered, described, lower, tree
-from meanfield.numeric.lowering.modules import Module
+from meanfield.numeric.lowering.modules import cache
+from meanfield.numeric.lowering.modules.generated_modules import Module
 from meanfield.symbolic.recursion import Recursion
 
 
@@ -51,7 +51,7 @@ def _loop(recursion: Recursion, one_input: Recursion, entry: str) -> Planned:
     name = cache.key(f"kernel {entry}|{described(recursion)}|{tree(found.inputs)}")
     stored = cache.read(name)
     if stored is None:
-        from meanfield.kernels.sources import generated  # what derives closed forms and measures them
+        from meanfield.kernels.loops.loop_source import generated  # what derives closed forms and measures them
 
         stored = generated(found, entry)
         cache.write(name, *stored)

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.kernels import plain, rows
-from meanfield.kernels.loops import LEAST, RUNGS, TILE
-from meanfield.kernels.networks import Network
+from meanfield.kernels import inner_products
+from meanfield.kernels.loops import numpy_sums
+from meanfield.kernels.loops.pair_loops import LEAST, RUNGS, TILE
 from meanfield.kernels.sides import SMALLEST, Side, refuse_underflow
+from meanfield.kernels.theory_at_numbers import Network
 
 WORST = "worst"  # by how much a bound of K is to be magnified for distances of a block; inf if nothing follows them
 OPPOSITE = "opposite"  # the largest K of inputs whose covariance is -1 + LEAST or less of their roots, 0 of none
@@ -26,7 +27,7 @@ def side_of(network: Network, X: np.ndarray) -> Side:
     """A side of rows X."""
     scale, shift = network.begin
     K = np.empty(len(X))
-    (plain if len(X) ** 2 <= plain.SMALL else rows).norms(X, K)
+    (numpy_sums if len(X) ** 2 <= numpy_sums.SMALL else inner_products).norms(X, K)
     K = K * (scale / X.shape[1]) + shift
     refuse_underflow(X, K[None], 1, scale)
     if network.depth > 1:
@@ -52,7 +53,7 @@ def block_of(network: Network, left: Side, right: Side, same: bool, distances: b
     scale, shift = network.begin
     scale /= left.X.shape[1]
     shape = (len(left.X), len(right.X))
-    loops: Any = plain if shape[0] * shape[1] <= plain.SMALL else rows
+    loops: Any = numpy_sums if shape[0] * shape[1] <= numpy_sums.SMALL else inner_products
     K_ab, flags = np.empty(shape), np.zeros(shape, dtype=np.uint8)
     first = np.arange(1, shape[0] + 1) if same else np.zeros(shape[0], dtype=np.int64)
     loops.gram(left.X, np.ascontiguousarray(right.X.T), first, scale, shift, K_ab)
@@ -71,7 +72,7 @@ def block_of(network: Network, left: Side, right: Side, same: bool, distances: b
     if distances:
         found["distance"] = np.empty(shape)
         worst = loops.distances(K_ab, left.last["K"], right.last["K"], first, flags, found["distance"])
-    where = rows.flagged(flags, first)
+    where = inner_products.flagged(flags, first)
     said = network.one_by_one(left, right, where, (scale, shift), found) if where[0].size else (0.0, 0.0, 0.0)
     *blurred, read = said
     lost = blurred[0] == np.inf
@@ -100,6 +101,6 @@ def _by_blocks(network: Network, left: Side, right: Side, first, held, flags, le
     sigma = network.sigma(loop.parameters)
     columns = flags.shape[1] - first
     tiles = int((-(-columns // TILE)).sum())
-    work = plain.work(int(columns.sum()), tiles, network.depth - 1, [a.shape[1] for a in tables[::5]])
+    work = numpy_sums.work(int(columns.sum()), tiles, network.depth - 1, [a.shape[1] for a in tables[::5]])
     given = (first, *values, left.brought, right.brought, sigma, network.depth, least, RUNGS, flags, *tables)
     loop.run(*given, work=work)

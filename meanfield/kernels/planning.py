@@ -15,15 +15,23 @@ from meanfield.base.arguments import names as names_of
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.progress import watched
 from meanfield.base.words import unknown
-from meanfield.kernels.blocks import Work
-from meanfield.kernels.data import inputs
-from meanfield.kernels.matrices import KernelOperator, Kernels, bounds, computed, prepare, workers
-from meanfield.kernels.networks import Network
+from meanfield.kernels.input_data import inputs
+from meanfield.kernels.kernel_blocks import Work
+from meanfield.kernels.kernel_matrices import KernelOperator, Kernels, bounds, computed, prepare, workers
 from meanfield.kernels.sides import QUANTITIES
-from meanfield.numeric.solvers import checked
-from meanfield.theory.verbs.maps import Maps
-from meanfield.theory.verbs.selection import selected
-from meanfield.theory.verbs.values import decided, deviations, double, listed, numbered, refuse_unknown, symbols_of
+from meanfield.kernels.theory_at_numbers import Network
+from meanfield.numeric.run.depth_iteration import checked
+from meanfield.theory.asked.architecture_maps import Maps
+from meanfield.theory.asked.given_values import (
+    decided,
+    deviations,
+    double,
+    listed,
+    numbered,
+    refuse_unknown,
+    symbols_of,
+)
+from meanfield.theory.asked.selection import selected
 
 DEEPEST = 10**6
 _NOT_HERE = {"J": "J_ab between inputs", "J_ab": "J_ab between inputs"}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.errors import MeanFieldError
-from meanfield.kernels.loops import LEAST, Series
+from meanfield.kernels.loops.pair_loops import LEAST, Series
 
 QUANTITIES = ("K", "Theta", "distance")
 JUMPS = 1 / np.sqrt(2 * LEAST)  # slope of an arcsine where a covariance still tells inputs apart

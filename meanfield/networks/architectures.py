@@ -13,8 +13,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import choice, meant, shown, spoken
-from meanfield.base.results import MeanFieldError
 from meanfield.networks.records import (
     AffineNorm,
     BatchNorm,

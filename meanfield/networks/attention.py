@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import choice, flag, record, shown, whole
-from meanfield.base.results import MeanFieldError
 from meanfield.networks.records import Block, Dense, Number, Param, exact
 
 SCALES = ("1/sqrt(d)", "1/d")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 import re
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import meant, shown
-from meanfield.base.results import MeanFieldError
 from meanfield.base.scalars import ARGUMENTS
 
 POOLS = ("max", "average")

@@ -20,6 +20,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import MISSING, dataclass, fields, replace
 from fractions import Fraction
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import choice, count_of, flag, name_of, printable, record, scalar, shown, spoken, whole
 from meanfield.base.quantities import (
     EQUAL_NORMS,
@@ -30,7 +31,6 @@ from meanfield.base.quantities import (
     TWO_INPUTS,
     UNEQUAL_NORMS,
 )
-from meanfield.base.results import MeanFieldError
 from meanfield.base.scalars import SCALARS, number_of
 from meanfield.networks.pooling import pool_kind
 
@@ -143,9 +143,9 @@ class Block(_Shown):
     """A map of signals: the base of every record that a network is made of.
 
     A record of one's own is a frozen dataclass derived from it, with a rule for the theory
-    (`meanfield.symbolic.blocks.walk.rule`) and an operation for finite networks
-    (`meanfield.empirical.network.operation.operation`). What else is asked of a record is asked of these attributes and
-    methods; an activation stands in a field of that name.
+    (`meanfield.symbolic.recursions.coordinate_walk.rule`) and an operation for finite networks
+    (`meanfield.empirical.network.operations.operation.operation`). What else is asked of a record is asked of these
+    attributes and methods; an activation stands in a field of that name.
 
     mixes: the positions that act on each other in it ("batch", "tokens", "" for none). normalizes: what it divides by
     their standard deviation ("neurons", "batch", "" for nothing).

@@ -3,10 +3,10 @@ from .coordinates.at_width import scaled as scaled
 from .coordinates.coordinate_check import coordinate_check as coordinate_check
 from .coordinates.coordinate_result import CoordinateCheck as CoordinateCheck
 from .coordinates.coordinate_rows import CoordinateRow as CoordinateRow
+from .exponents.matrix_scaling import Scaling as Scaling
 from .exponents.monomial import Monomial as Monomial
-from .exponents.powers import Powers as Powers
-from .exponents.scaling import Scaling as Scaling
+from .exponents.step_powers import Powers as Powers
 from .one_parametrization import Parametrization as Parametrization
 from .published import parametrization as parametrization
-from .step.stages import Stage as Stage
-from .step.stages import stage as stage
+from .step.training_stages import Stage as Stage
+from .step.training_stages import stage as stage

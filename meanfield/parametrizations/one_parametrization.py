@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from meanfield.base.answers.export import Result
+from meanfield.base.answers.plain_text import columns
 from meanfield.base.arguments import choice, flag, record, shown, whole
 from meanfield.base.errors import MeanFieldError
-from meanfield.base.export import Result
-from meanfield.base.printed import columns
 from meanfield.base.tex.prose import prose
 from meanfield.base.tex.tabular import booktabs
+from meanfield.parametrizations.exponents.matrix_scaling import KINDS, ONE, OPTIMIZERS, PLAIN, Scaling, scaling_of
 from meanfield.parametrizations.exponents.monomial import Monomial
-from meanfield.parametrizations.exponents.powers import Powers, powers_of
-from meanfield.parametrizations.exponents.scaling import KINDS, ONE, OPTIMIZERS, PLAIN, Scaling, scaling_of
+from meanfield.parametrizations.exponents.step_powers import Powers, powers_of
 
 
 @record

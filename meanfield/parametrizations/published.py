@@ -8,7 +8,7 @@ from typing import Any
 
 from meanfield.base.arguments import choice, shown, spoken
 from meanfield.base.errors import MeanFieldError
-from meanfield.parametrizations.exponents.scaling import KINDS, OPTIMIZERS, Scaling
+from meanfield.parametrizations.exponents.matrix_scaling import KINDS, OPTIMIZERS, Scaling
 from meanfield.parametrizations.one_parametrization import Parametrization
 
 Table = dict[str, Any]

@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from meanfield.base.results import Solution
-from meanfield.prediction.likelihood import evidence_of
-from meanfield.prediction.spectrum import Spectrum
+from meanfield.base.answers.results import Solution
+from meanfield.prediction.solvers.likelihood import evidence_of
+from meanfield.prediction.solvers.spectrum import Spectrum
 
 
 @dataclass(frozen=True, eq=False)

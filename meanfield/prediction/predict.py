@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.arguments import choice, finite, positive, refuse_not_real, shown, whole
+from meanfield.base.budgets import require_memory
 from meanfield.base.errors import MeanFieldError
-from meanfield.base.limits import require_memory
 from meanfield.base.progress import watched
-from meanfield.kernels.data import inputs
-from meanfield.kernels.matrices import KernelOperator, Kernels
+from meanfield.kernels.input_data import inputs
+from meanfield.kernels.kernel_matrices import KernelOperator, Kernels
 from meanfield.prediction import logits, targets
-from meanfield.prediction.ended import Ended
 from meanfield.prediction.linearized import Linear
-from meanfield.prediction.nystrom import Nystrom
-from meanfield.prediction.regression import Regression, Solver, by_cholesky, by_conjugate_gradients
-from meanfield.prediction.solvers import Asked, asked, chosen
-from meanfield.prediction.spectrum import Spectrum, spectrum
-from meanfield.prediction.system import EPS, System
+from meanfield.prediction.solvers.ended import Ended
+from meanfield.prediction.solvers.nystrom import Nystrom
+from meanfield.prediction.solvers.regression import Regression, Solver, by_cholesky, by_conjugate_gradients
+from meanfield.prediction.solvers.solver_choice import Asked, asked, chosen
+from meanfield.prediction.solvers.spectrum import Spectrum, spectrum
+from meanfield.prediction.solvers.system import EPS, System
 from meanfield.prediction.trained import Prediction
 
 BY: dict[str, Solver] = {"cholesky": by_cholesky, "cg": by_conjugate_gradients, "nystrom": Nystrom}

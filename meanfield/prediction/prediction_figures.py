@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.drawing import COLOURS, LOOK, WIDTH, new_figure, require
+from meanfield.base.answers.drawing import COLOURS, LOOK, WIDTH, new_figure, require
 
 CURVES = 7
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.answers.arrays import Arrays
+from meanfield.base.answers.export import Result, plain
+from meanfield.base.answers.plain_text import wrapped
+from meanfield.base.answers.results import Solution, one_line
 from meanfield.base.arguments import whole
-from meanfield.base.arrays import Arrays
+from meanfield.base.budgets import require_memory
 from meanfield.base.errors import MeanFieldError
-from meanfield.base.export import Result, plain
-from meanfield.base.limits import require_memory
-from meanfield.base.printed import wrapped
-from meanfield.base.results import Solution, one_line
-from meanfield.prediction.spectrum import Spectrum
+from meanfield.prediction.solvers.spectrum import Spectrum
 
 ROWS, TIMES = 8, 3  # of what is printed
 Covariance = Callable[[float, bool, bool], np.ndarray]

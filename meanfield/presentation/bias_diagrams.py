@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.base.arrays import Arrays
-from meanfield.base.export import Result
-from meanfield.base.printed import wrapped
-from meanfield.base.results import one_line
+from meanfield.base.answers.arrays import Arrays
+from meanfield.base.answers.export import Result
+from meanfield.base.answers.plain_text import wrapped
+from meanfield.base.answers.results import one_line
 from meanfield.bias.guessing import BiasPhase, phase_of
-from meanfield.numeric.settling import EXACTLY, Cells, Plain, Stepwise, ends
-from meanfield.presentation.diagrams import PLANE, PhaseDiagram, plane, plane_data
-from meanfield.symbolic.criticality.lines import CriticalLine
-from meanfield.symbolic.criticality.points import CriticalPoints
+from meanfield.numeric.phases.correlation_grids import EXACTLY, Cells, Plain, Stepwise, ends
+from meanfield.presentation.phase_diagram import PLANE, PhaseDiagram, plane, plane_data
+from meanfield.symbolic.criticality.critical_lines import CriticalLine
+from meanfield.symbolic.criticality.critical_points import CriticalPoints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from meanfield.numeric.neutrality import CorrelationLine
+    from meanfield.numeric.phases.neutrality import CorrelationLine
 
 BIAS_PHASES = tuple(p.value for p in BiasPhase)
 BALANCED = 1e-12  # |c* - 1/2| below this, or below its error, is balance

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from meanfield.base.drawing import WIDTH
+from meanfield.base.answers.drawing import WIDTH
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.files import LOOK, new_figure, require
-from meanfield.base.results import MeanFieldError
 from meanfield.bias.guessing import BiasPhase
 from meanfield.presentation.figures import STAR, critical_curves, edges, stars
 

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from meanfield.base.answers.export import Result
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown, spoken
-from meanfield.base.export import Result
 from meanfield.base.quantities import FINITE_WIDTH
-from meanfield.base.results import MeanFieldError
 from meanfield.networks.folds import dense_of, parts
 from meanfield.networks.records import Block, Schedule
 

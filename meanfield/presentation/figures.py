@@ -1,5 +1,5 @@
-"""Pictures of phase diagrams; curves against the layer are in `base.drawing`. Matplotlib is imported only when one is
-drawn, and never through pyplot's state.
+"""Pictures of phase diagrams; curves against the layer are in `answers.drawing`. Matplotlib is imported only when one
+is drawn, and never through pyplot's state.
 
 Each function returns the Axes it drew into, an array of them where there are several; a new figure is one column
 (3.4 in) wide. The figure of Axes is `axes.figure`.
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from meanfield.base.drawing import COLOURS, WIDTH
+from meanfield.base.answers.drawing import COLOURS, WIDTH
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.files import LOOK, new_figure, require
-from meanfield.base.results import MeanFieldError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -159,7 +159,7 @@ def _on(expr: Any, symbol: Any, values: Any) -> Any:
     import numpy as np
     import sympy as sp
 
-    from meanfield.numeric.lowering.scalar import scalar
+    from meanfield.numeric.lowering.averages.one_gaussian import scalar
     from meanfield.symbolic.averages.node import Average
 
     nodes = sorted(expr.atoms(Average), key=str)

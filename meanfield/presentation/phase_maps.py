@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy as sp
 
+from meanfield.base.answers.drawing import WIDTH
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import choice
-from meanfield.base.drawing import WIDTH
 from meanfield.base.files import LOOK, figure_of, new_figure, require
-from meanfield.base.results import MeanFieldError
-from meanfield.functions.parser import number
+from meanfield.functions.reading.parser import number
 from meanfield.numeric.quadrature.evaluation import on_arrays
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield.base.answers.export import Result
+from meanfield.base.answers.latex import aligned, joined
+from meanfield.base.answers.plain_text import wrapped
+from meanfield.base.answers.results import MeanFieldError, one_line
 from meanfield.base.arguments import shown, spoken
-from meanfield.base.export import Result
-from meanfield.base.latex import aligned, joined
-from meanfield.base.printed import wrapped
-from meanfield.base.results import MeanFieldError, one_line
 from meanfield.presentation.phase_regions import (
     conditions,
     conditions_tex,
@@ -22,10 +22,10 @@ from meanfield.presentation.phase_regions import (
     rows_tex,
     rows_text,
 )
-from meanfield.symbolic.asymptotics.branch import Branch
-from meanfield.symbolic.asymptotics.cells import Cell
-from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth
-from meanfield.symbolic.asymptotics.phase_tree import Laws, laws_at
+from meanfield.symbolic.asymptotics.exponent_cells import Cell
+from meanfield.symbolic.asymptotics.log_growth import CONSTANT, Growth
+from meanfield.symbolic.asymptotics.schedules.branch import Branch
+from meanfield.symbolic.asymptotics.tables.phase_tree import Laws, laws_at
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class PhaseOrders(Result):
     arguments hold σ's or numbers like 2/π, over which regions are not cut, says nothing of where two of them are equal:
     a logarithm may be missing there (`PhaseTable.at` derives anew or refuses). Iterate for rows.
 
-    Source: `PhaseTable`, joined by what elimination proves (`symbolic/asymptotics/orders`).
+    Source: `PhaseTable`, joined by what elimination proves (`symbolic/asymptotics/tables/row_orders`).
     """
 
     quantities: tuple[str, ...]

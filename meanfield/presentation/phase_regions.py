@@ -7,12 +7,12 @@ from typing import Protocol
 
 import sympy as sp
 
+from meanfield.base.answers.latex import aligned, joined, tex
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import meant, scalar, shown
-from meanfield.base.latex import aligned, joined, tex
-from meanfield.base.results import MeanFieldError
 from meanfield.base.tex.width import column, width
-from meanfield.functions.parser import number
-from meanfield.symbolic.asymptotics.cells import Cell
+from meanfield.functions.reading.parser import number
+from meanfield.symbolic.asymptotics.exponent_cells import Cell
 
 Definitions = tuple[tuple[sp.Symbol, sp.Expr], ...]
 

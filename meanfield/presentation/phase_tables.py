@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from meanfield.base.answers.drawing import plot_law
+from meanfield.base.answers.export import Result, plain
+from meanfield.base.answers.latex import aligned, joined, tex
+from meanfield.base.answers.plain_text import named, wrapped
+from meanfield.base.answers.results import Law, MeanFieldError, one_line
+from meanfield.base.answers.terms import big_o, onset_mark, onset_text
 from meanfield.base.arguments import choice, shown, spoken
-from meanfield.base.drawing import plot_law
-from meanfield.base.export import Result, plain
-from meanfield.base.latex import aligned, joined, tex
-from meanfield.base.printed import named, wrapped
-from meanfield.base.results import Law, MeanFieldError, one_line
-from meanfield.base.terms import big_o, onset_mark, onset_text
-from meanfield.functions.parser import number
+from meanfield.functions.reading.parser import number
 from meanfield.presentation.phase_orders import PhaseOrders
 from meanfield.presentation.phase_regions import (
     conditions,
@@ -28,17 +28,17 @@ from meanfield.presentation.phase_regions import (
     rows_tex,
     rows_text,
 )
-from meanfield.symbolic.asymptotics.branch import Branch
-from meanfield.symbolic.asymptotics.cells import At, Cell, Node, partition
 from meanfield.symbolic.asymptotics.comparing import direction
-from meanfield.symbolic.asymptotics.found import Corrections
-from meanfield.symbolic.asymptotics.further import further
-from meanfield.symbolic.asymptotics.further_pairs import further_pair
-from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth, value_of
-from meanfield.symbolic.asymptotics.orders import grouped
-from meanfield.symbolic.asymptotics.pair_laws import pair_laws
-from meanfield.symbolic.asymptotics.phase_tree import PAIR, Laws, laws_at, laws_of, named_quantities, phase_tree
-from meanfield.symbolic.asymptotics.residual import Solver
+from meanfield.symbolic.asymptotics.exponent_cells import At, Cell, Node, partition
+from meanfield.symbolic.asymptotics.higher_order.higher_order_laws import further
+from meanfield.symbolic.asymptotics.higher_order.higher_order_pairs import further_pair
+from meanfield.symbolic.asymptotics.higher_order.series_solution import Corrections
+from meanfield.symbolic.asymptotics.log_growth import CONSTANT, Growth, value_of
+from meanfield.symbolic.asymptotics.schedules.branch import Branch
+from meanfield.symbolic.asymptotics.schedules.residual import Solver
+from meanfield.symbolic.asymptotics.tables.phase_tree import PAIR, Laws, laws_at, laws_of, named_quantities, phase_tree
+from meanfield.symbolic.asymptotics.tables.row_orders import grouped
+from meanfield.symbolic.asymptotics.two_inputs.pair_laws import pair_laws
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,11 +11,11 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.base.arrays import Arrays, of_rows
-from meanfield.base.export import Result
-from meanfield.base.latex import Names, after, law_tex, tex
-from meanfield.base.printed import COLUMNS, wrapped
-from meanfield.base.results import Law, MeanFieldError, one_line
+from meanfield.base.answers.arrays import Arrays, of_rows
+from meanfield.base.answers.export import Result
+from meanfield.base.answers.latex import Names, after, law_tex, tex
+from meanfield.base.answers.plain_text import COLUMNS, wrapped
+from meanfield.base.answers.results import Law, MeanFieldError, one_line
 from meanfield.base.symbols import J, K_aa, K_ab, K_bb, Theta, Z, parameter, sigma_w
 from meanfield.base.tex.lines import lines as lines
 from meanfield.base.tex.lines import opened
@@ -29,12 +29,12 @@ from meanfield.functions.activations import Activation, activation
 from meanfield.networks.folds import skip_of
 from meanfield.networks.records import Block
 from meanfield.symbolic.asymptotics.depth import depth_law
-from meanfield.symbolic.averages.expansion import at_infinity, at_zero
-from meanfield.symbolic.averages.moments import Moment
+from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero
+from meanfield.symbolic.averages.expansions.moments import Moment
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.blocks.naming import describe
-from meanfield.symbolic.blocks.recursions import one_input_averages
 from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbolic.recursions.block_recursions import one_input_averages
+from meanfield.symbolic.recursions.naming import describe
 
 _SUSCEPTIBILITY = {"chi_J": r"\chi_J", "chi_K": r"\chi_K", "chi_Delta": r"\chi_\Delta", "chi_c": r"\chi_c"}
 _AVERAGE = {

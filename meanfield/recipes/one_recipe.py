@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import record, shown
-from meanfield.base.results import MeanFieldError
-from meanfield.recipes.catalog import row_of
-from meanfield.recipes.described import Described
-from meanfield.recipes.report import Comparison, Report, comparison, report_of
-from meanfield.recipes.rows import made
+from meanfield.recipes.description.described import Described
+from meanfield.recipes.description.recipe_report import Comparison, Report, comparison, report_of
+from meanfield.recipes.rows.catalog import row_of
+from meanfield.recipes.rows.recipe_row import made
 
 
 @record

@@ -16,9 +16,9 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, K_ab, distance, sigma_mu2, sigma_y2
-from meanfield.symbolic.averages.stretch import as_printed
+from meanfield.symbolic.averages.nodes.equal_norms import as_printed
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
 

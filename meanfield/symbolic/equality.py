@@ -11,14 +11,14 @@ import math
 
 import sympy as sp
 
+from meanfield.base.answers.results import Equality, MeanFieldError
 from meanfield.base.arguments import spoken, whole
-from meanfield.base.results import Equality, MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls, zeros
 from meanfield.functions.piecewise import SWITCHES, pieces
 from meanfield.symbolic.averages.node import Average, average, expression, outermost
-from meanfield.symbolic.averages.sphere import SphereAverage
-from meanfield.symbolic.averages.stretch import Stretch
+from meanfield.symbolic.averages.nodes.equal_norms import Stretch
+from meanfield.symbolic.averages.nodes.spheres import SphereAverage
 
 SIMPLIFIED = 500  # operations: beyond that SymPy's simplify may take minutes, and digits have spoken already
 HALVINGS = 20  # of a test point's symbols, until its covariances are some

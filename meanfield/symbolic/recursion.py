@@ -9,19 +9,19 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield.base.answers.arrays import Arrays, of_rows
+from meanfield.base.answers.export import Result, plain
+from meanfield.base.answers.latex import after, aligned, tex
+from meanfield.base.answers.named import Formulas, given_values
+from meanfield.base.answers.plain_text import text
+from meanfield.base.answers.results import Equality, MeanFieldError, one_line
 from meanfield.base.arguments import meant, scalar, shown, spoken, whole
-from meanfield.base.arrays import Arrays, of_rows
-from meanfield.base.carries import CARRIES, PLAIN, Carry
-from meanfield.base.export import Result, plain
-from meanfield.base.latex import after, aligned, tex
-from meanfield.base.named import Formulas, given_values
-from meanfield.base.printed import text
-from meanfield.base.results import Equality, MeanFieldError, one_line
+from meanfield.base.encodings import CARRIES, PLAIN, Carry
 from meanfield.base.symbols import Q0, L, l, parameter
 from meanfield.base.words import unknown
-from meanfield.functions.parser import expression
+from meanfield.functions.reading.parser import expression
 from meanfield.symbolic.averages.base import nodes_in
-from meanfield.symbolic.averages.stretch import as_printed
+from meanfield.symbolic.averages.nodes.equal_norms import as_printed
 from meanfield.symbolic.equality import closed, equal
 from meanfield.symbolic.steps import Domain, Step
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from meanfield.functions.activations import Activation, activation
 from meanfield.networks.architectures import PRESETS, keywords, usual_activation
 from meanfield.networks.folds import with_activations
 from meanfield.networks.records import NORMS, WEIGHTS, Block, Network, exact, mlp
-from meanfield.symbolic.blocks.walk import remembered
+from meanfield.symbolic.recursions.coordinate_walk import remembered
 from meanfield.theory.theory import Theory
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.answers.named import given_values
 from meanfield.base.arguments import finite, shown, spoken, whole
 from meanfield.base.errors import MeanFieldError
-from meanfield.base.named import given_values
-from meanfield.kernels.blocks import fill
-from meanfield.kernels.gradients import gradients
-from meanfield.kernels.matrices import prepare, workers
+from meanfield.kernels.kernel_blocks import fill
+from meanfield.kernels.kernel_gradients import gradients
+from meanfield.kernels.kernel_matrices import prepare, workers
 from meanfield.kernels.pairs import side_of
 from meanfield.kernels.planning import DEEPEST, planned
 from meanfield.theory.derivation import asked_of

@@ -9,12 +9,12 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield.base.answers.export import Result, plain
+from meanfield.base.answers.latex import tex
+from meanfield.base.answers.plain_text import wrapped
+from meanfield.base.answers.results import MeanFieldError, Solution, Status, one_line
 from meanfield.base.arguments import names as names_of
 from meanfield.base.arguments import spoken
-from meanfield.base.export import Result, plain
-from meanfield.base.latex import tex
-from meanfield.base.printed import wrapped
-from meanfield.base.results import MeanFieldError, Solution, Status, one_line
 from meanfield.base.symbols import K
 from meanfield.base.tex.prose import prose
 from meanfield.base.tex.tabular import booktabs, heading, table_width
@@ -22,8 +22,8 @@ from meanfield.base.tex.width import TEXTWIDTH, column, width
 from meanfield.functions import balls
 from meanfield.functions.activations import activation
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.criticality.points import CriticalPoint
-from meanfield.symbolic.fixed_points.roots import from_ball
+from meanfield.symbolic.criticality.critical_points import CriticalPoint
+from meanfield.symbolic.fixed_points.certified_roots import from_ball
 from meanfield.theory.deriving import derive
 from meanfield.theory.theory import Theory
 

@@ -8,48 +8,48 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from meanfield.base.answers.named import Formulas
+from meanfield.base.answers.plain_text import wrapped
+from meanfield.base.answers.results import Undetermined, one_line
 from meanfield.base.arguments import choice, record, spoken, whole
 from meanfield.base.arguments import names as names_of
-from meanfield.base.named import Formulas
-from meanfield.base.printed import wrapped
-from meanfield.base.results import Undetermined, one_line
 from meanfield.base.words import absent
 from meanfield.functions.activations import activation, activations
 from meanfield.networks.folds import with_activations
-from meanfield.symbolic.blocks.naming import describe
-from meanfield.symbolic.blocks.recursions import one_input_averages, without_tilt
 from meanfield.symbolic.coordinates import COORDINATES, in_coordinates
 from meanfield.symbolic.recursion import Recursion
-from meanfield.theory.verbs import positions
-from meanfield.theory.verbs.maps import Maps
-from meanfield.theory.verbs.selection import selected
+from meanfield.symbolic.recursions.block_recursions import one_input_averages, without_tilt
+from meanfield.symbolic.recursions.naming import describe
+from meanfield.theory.asked import positions
+from meanfield.theory.asked.architecture_maps import Maps
+from meanfield.theory.asked.selection import selected
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from meanfield.bias.initial import Bias
-    from meanfield.kernels.matrices import KernelOperator, Kernels
-    from meanfield.numeric.correlations import Correlations
-    from meanfield.numeric.many_inputs import Correlators
-    from meanfield.numeric.neutrality import CorrelationLine
-    from meanfield.numeric.sampled import MeasuredLine
-    from meanfield.numeric.solvers import Run
-    from meanfield.numeric.tokens.sampling import Sampled
-    from meanfield.numeric.widths import WidthSchedule
+    from meanfield.kernels.kernel_matrices import KernelOperator, Kernels
+    from meanfield.numeric.finite_width.many_inputs import Correlators
+    from meanfield.numeric.phases.correlations import Correlations
+    from meanfield.numeric.phases.neutrality import CorrelationLine
+    from meanfield.numeric.phases.sampled_maps import MeasuredLine
+    from meanfield.numeric.run.depth_iteration import Run
+    from meanfield.numeric.run.layer_widths import WidthSchedule
+    from meanfield.numeric.tokens.token_sampling import Sampled
     from meanfield.prediction.trained import Prediction
     from meanfield.presentation.bias_diagrams import BiasDiagram
-    from meanfield.presentation.diagrams import PhaseDiagram
+    from meanfield.presentation.phase_diagram import PhaseDiagram
     from meanfield.presentation.phase_tables import PhaseTable, ScheduledLaw
     from meanfield.presentation.tables import Table
     from meanfield.symbolic.asymptotics.depth import DepthLaw
-    from meanfield.symbolic.asymptotics.projections import ProjectionLaw
-    from meanfield.symbolic.averages.expansion import Law
+    from meanfield.symbolic.asymptotics.schedules.projections import ProjectionLaw
+    from meanfield.symbolic.averages.expansions.expansion import Law
     from meanfield.symbolic.correlator_laws.critical_shift import CriticalShift
-    from meanfield.symbolic.criticality.lines import CriticalLine
+    from meanfield.symbolic.criticality.critical_lines import CriticalLine
+    from meanfield.symbolic.criticality.critical_points import CriticalPoint, CriticalPoints
     from meanfield.symbolic.criticality.order_chaos import OrderChaosLine
     from meanfield.symbolic.criticality.phases import Phase
-    from meanfield.symbolic.criticality.points import CriticalPoint, CriticalPoints
-    from meanfield.symbolic.fixed_points.points import FixedPoints
+    from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoints
     from meanfield.theory.verbs.flows import Flow
 
 ORDERS = 12  # terms of an expansion
@@ -200,7 +200,7 @@ class Theory(Maps):
         >>> print(derive("tanh").expansions()["phi^2", "0"].text())
         K - 2*K**2 + 17*K**3/3 + O(K**4)
         """
-        from meanfield.symbolic.averages.expansion import at_infinity, at_zero
+        from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero
 
         order, out = whole(order, "order", 1, ORDERS), {}
         for name, node in self.averages().items():
@@ -429,7 +429,7 @@ class Theory(Maps):
         >>> [(p.stability, p.phase) for p in found]
         [('stable', 'ordered'), ('unstable', 'chaotic')]
         """
-        from meanfield.theory.verbs.places import fixed_points_at as verb
+        from meanfield.theory.verbs.at_a_point import fixed_points_at as verb
 
         return verb(self, **given(sigma_w=sigma_w, sigma_b=sigma_b), **parameters)
 
@@ -445,7 +445,7 @@ class Theory(Maps):
         >>> print(derive("erf").phase(sigma_w="1.3", sigma_b="0.2"))
         chaotic: chi_J* = 1.0932494106, xi = 11.21649983, K* = 0.718490023595
         """
-        from meanfield.theory.verbs.places import phase_of as verb
+        from meanfield.theory.verbs.at_a_point import phase_of as verb
 
         return verb(self, input_norm=input_norm, **given(sigma_w=sigma_w, sigma_b=sigma_b), **parameters)
 
@@ -465,7 +465,7 @@ class Theory(Maps):
         >>> [(round(p.c, 9), p.stability) for p in found]
         [(1.0, 'unstable'), (0.793662469, 'stable')]
         """
-        from meanfield.theory.verbs.places import correlations_of as verb
+        from meanfield.theory.verbs.at_a_point import correlations_of as verb
 
         return verb(self, input_norm=input_norm, **given(sigma_w=sigma_w, sigma_b=sigma_b), **parameters)
 
@@ -481,7 +481,7 @@ class Theory(Maps):
         >>> round(line.sigma_w_at("sqrt(0.1)")[0][0].value ** 2, 9)
         2.324254574
         """
-        from meanfield.theory.verbs.places import neutrality_line_of as verb
+        from meanfield.theory.verbs.at_a_point import neutrality_line_of as verb
 
         return verb(self, correlation=correlation, **parameters)
 
@@ -525,7 +525,7 @@ class Theory(Maps):
         critical line: sigma_b = sigma_w/sqrt(-1 + pi)
           (K is at its fixed point from layer 2 on, so the whole line is critical)
         """
-        from meanfield.theory.verbs.places import critical_line_of as verb
+        from meanfield.theory.verbs.at_a_point import critical_line_of as verb
 
         return verb(self, choice(quantity, "quantity", ("J", "K")))
 
@@ -537,7 +537,7 @@ class Theory(Maps):
         >>> point.K.value, point.zeta.value
         (3/2 + sqrt(17)/2, -8*sqrt(17) - 32)
         """
-        from meanfield.theory.verbs.places import critical_points_of as verb
+        from meanfield.theory.verbs.at_a_point import critical_points_of as verb
 
         return verb(self)
 
@@ -590,7 +590,7 @@ class Theory(Maps):
         >>> round(float(run.K[-1]), 12)
         0.718490023595
         """
-        from meanfield.theory.verbs.running import run as verb
+        from meanfield.theory.verbs.propagating import run as verb
 
         return verb(
             self,
@@ -744,7 +744,7 @@ class Theory(Maps):
         >>> print(run.V[:, 0, 0, 1, 1].round(9), run.normalized("V")[2, 0, 1, 0, 1].round(9))
         [-0.5        -0.06809091 -0.02334693] -1.636767464
         """
-        from meanfield.theory.verbs.running import run_correlators as verb
+        from meanfield.theory.verbs.propagating import run_correlators as verb
 
         return verb(
             self,

@@ -13,7 +13,7 @@ from meanfield.data.sets import shuffled
 from meanfield.empirical.training.passes import Trainee
 from meanfield.networks.folds import activations_of
 from meanfield.prediction.trained import Prediction
-from meanfield.symbolic.blocks.naming import describe
+from meanfield.symbolic.recursions.naming import describe
 from meanfield.theory.derivation import asked_of
 from meanfield.theory.theory import Theory
 from meanfield.training.prepared import Prepared

@@ -10,11 +10,11 @@ import numpy as np
 from meanfield.base.arguments import choice, whole
 from meanfield.base.errors import MeanFieldError
 from meanfield.prediction.predict import TRAINS, moment, ridge_of, solved
-from meanfield.prediction.solvers import asked, chosen
-from meanfield.prediction.spectrum import spectrum
-from meanfield.prediction.system import EPS, System
+from meanfield.prediction.solvers.solver_choice import asked, chosen
+from meanfield.prediction.solvers.spectrum import spectrum
+from meanfield.prediction.solvers.system import EPS, System
+from meanfield.theory.asked.given_values import mapping
 from meanfield.theory.derivation import asked_of
-from meanfield.theory.verbs.values import mapping
 
 try:
     from scipy.special import ndtr

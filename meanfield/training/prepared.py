@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.arguments import choice, flag, positive, refuse_not_real, shown, whole
+from meanfield.base.budgets import require_memory
 from meanfield.base.errors import MeanFieldError
-from meanfield.base.limits import require_memory
 from meanfield.comparison.check import network_and_pairs, record_and_settings
+from meanfield.data.data_sources import from_arrays
 from meanfield.data.sets import Data, shuffled
-from meanfield.data.sources import from_arrays
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.checks import given_inputs, integer, per_layer
 from meanfield.empirical.network.network import Ensemble
-from meanfield.empirical.network.operations import Affine, refuse_jumps
+from meanfield.empirical.network.operations.checks import given_inputs, integer, per_layer
+from meanfield.empirical.network.operations.operations import Affine, refuse_jumps
 from meanfield.empirical.network.program import operations
 from meanfield.empirical.training.losses import LOSSES
 from meanfield.empirical.training.one_network import Part, Plan

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.answers.arrays import Arrays
+from meanfield.base.answers.export import Result, plain
+from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.arguments import positive, shown, spoken, whole
-from meanfield.base.arrays import Arrays
 from meanfield.base.errors import MeanFieldError, one_line
-from meanfield.base.export import Result, plain
-from meanfield.base.printed import wrapped
 from meanfield.base.progress import Progress
 from meanfield.base.words import unknown
 from meanfield.training.prepared import prepared

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.answers.arrays import Arrays
+from meanfield.base.answers.export import Numbers, plain
+from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.arguments import choice
-from meanfield.base.arrays import Arrays
 from meanfield.base.errors import MeanFieldError, one_line
-from meanfield.base.export import Numbers, plain
-from meanfield.base.printed import wrapped
 from meanfield.base.words import unknown
-from meanfield.empirical.network.checks import given_inputs
+from meanfield.empirical.network.operations.checks import given_inputs
 from meanfield.empirical.training.passes import Trainee
 from meanfield.prediction.trained import Prediction
 from meanfield.training.beside import Beside

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.drawing import COLOURS, LOOK, STYLES, WIDTH, drawn, figure_of, new_figure, require
+from meanfield.base.answers.drawing import COLOURS, LOOK, STYLES, WIDTH, drawn, figure_of, new_figure, require
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.quantities import mathtext
 

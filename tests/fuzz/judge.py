@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import meanfield as mf
-from meanfield.numeric.solvers import Run
+from meanfield.numeric.run.depth_iteration import Run
 
 from .calls import Call, perform
 

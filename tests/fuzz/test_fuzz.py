@@ -22,7 +22,7 @@ import meanfield as mf
 from meanfield.base.symbols import K, z
 from meanfield.functions import balls
 from meanfield.numeric.quadrature import waves
-from meanfield.symbolic.fixed_points.roots import rough_sign
+from meanfield.symbolic.fixed_points.certified_roots import rough_sign
 
 from .calls import VERBS, Call
 from .judge import Finding, judge

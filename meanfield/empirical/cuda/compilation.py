@@ -1,7 +1,7 @@
 """Kernels become device code: rebuilt with numba.cuda and the constants of a plan in the place of placeholders.
 
-Kernels are plain functions (`kernels`), and call plain functions: of `cooperation`, `philox` and the twins. `kernel`
-rebuilds one, and compiles that; so numba.cuda is imported when the first one is needed.
+Kernels are plain functions (`cuda_kernels`), and call plain functions: of `cooperation`, `philox` and the twins.
+`kernel` rebuilds one, and compiles that; so numba.cuda is imported when the first one is needed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 from numba import config
 from numba.extending import is_jitted
 
-import meanfield.empirical.cuda.kernels as kernels
-from meanfield.base.results import MeanFieldError
+import meanfield.empirical.cuda.cuda_kernels as kernels
+from meanfield.base.answers.results import MeanFieldError
 
 MOST_REGISTERS = 128  # of a thread of the lazy sampler: blocks of 512 fit
 
@@ -69,7 +69,7 @@ class _Rebuilt:
             if self._named.setdefault(name, own[name]) is not own[name]:
                 raise MeanFieldError(
                     f"The kernel {plain.__name__} uses the name {name}, which is something else in "
-                    "meanfield.empirical.cuda.kernels; rename it."
+                    "meanfield.empirical.cuda.cuda_kernels; rename it."
                 )
             self._shared.setdefault(name, own[name])
         return self._shared

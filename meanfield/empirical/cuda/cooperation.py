@@ -1,5 +1,5 @@
 """What the threads of a block do together, as device functions for kernels: sums and maxima over neurons, projections
-of Gram–Schmidt, normals in columns. Placeholders are those of `kernels`.
+of Gram–Schmidt, normals in columns. Placeholders are those of `cuda_kernels`.
 """
 
 from __future__ import annotations

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 import meanfield.empirical.cuda.compilation as compilation
-import meanfield.empirical.cuda.kernels as kernels
-from meanfield.base.results import MeanFieldError
+import meanfield.empirical.cuda.cuda_kernels as kernels
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical.cuda.compilation import geometry, kernel, require_cuda
 from meanfield.empirical.cuda.launches import LAUNCHES, refusal
 from meanfield.empirical.network.network import Ensemble
-from meanfield.empirical.network.operation import Join
-from meanfield.empirical.network.operations import AddSaved, Affine, MultiplySaved, Save, Swap
+from meanfield.empirical.network.operations.operation import Join
+from meanfield.empirical.network.operations.operation_walk import Passage, Site, Stack, placed, walk
+from meanfield.empirical.network.operations.operations import AddSaved, Affine, MultiplySaved, Save, Swap
 from meanfield.empirical.network.shapes import Shapes
-from meanfield.empirical.network.walk import Passage, Site, Stack, placed, walk
 from meanfield.empirical.observables.measurement import Plan
 from meanfield.empirical.observables.norms import PROBE_ROLE
 from meanfield.empirical.random.buffers import Buffers

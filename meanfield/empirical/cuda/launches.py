@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import meanfield.empirical.cuda.kernels as kernels
-from meanfield.base.results import MeanFieldError
+import meanfield.empirical.cuda.cuda_kernels as kernels
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical.cuda.compilation import geometry, kernel
 from meanfield.empirical.functions.groups import group_functions
-from meanfield.empirical.network.operations import (
+from meanfield.empirical.network.operations.operations import (
     Adapt,
     Affine,
     Map,

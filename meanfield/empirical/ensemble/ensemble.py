@@ -11,23 +11,23 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.answers.arrays import Arrays
+from meanfield.base.answers.drawing import plot_estimates
+from meanfield.base.answers.export import Numbers, plain
+from meanfield.base.answers.results import Estimate, MeanFieldError, Status
 from meanfield.base.arguments import choice, flag, spoken
 from meanfield.base.arguments import names as names_of
-from meanfield.base.arrays import Arrays
-from meanfield.base.drawing import plot_estimates
-from meanfield.base.export import Numbers, plain
-from meanfield.base.limits import require_memory
-from meanfield.base.results import Estimate, MeanFieldError, Status
+from meanfield.base.budgets import require_memory
 from meanfield.base.words import unknown
-from meanfield.empirical.ensemble.blocks import Block as BlockOfNetworks
-from meanfield.empirical.ensemble.blocks import Summary
-from meanfield.empirical.ensemble.running import Running
+from meanfield.empirical.ensemble.ensemble_blocks import Block as BlockOfNetworks
+from meanfield.empirical.ensemble.ensemble_blocks import Summary
+from meanfield.empirical.ensemble.one_run import Running
 from meanfield.empirical.ensemble.scaleout import run_blocks
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.checks import given_inputs, integer
 from meanfield.empirical.network.network import SAMPLERS, Ensemble
-from meanfield.empirical.observables.correlators import ESTIMATORS, NEEDS
+from meanfield.empirical.network.operations.checks import given_inputs, integer
 from meanfield.empirical.observables.inputs import Inputs
+from meanfield.empirical.observables.measured_correlators import ESTIMATORS, NEEDS
 from meanfield.empirical.observables.measurement import Plan
 from meanfield.empirical.observables.wanted import Measurement, check_plan
 from meanfield.networks.records import Block

@@ -18,9 +18,15 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.checkpoints import Checkpoint
-from meanfield.empirical.ensemble.blocks import Block, edges, measure_block, measure_elsewhere, measure_on_device
+from meanfield.empirical.ensemble.ensemble_blocks import (
+    Block,
+    edges,
+    measure_block,
+    measure_elsewhere,
+    measure_on_device,
+)
+from meanfield.empirical.ensemble.one_run import Running
 from meanfield.empirical.ensemble.parallel import gathered, threads_used
-from meanfield.empirical.ensemble.running import Running
 from meanfield.empirical.observables.measurement import Plan
 from meanfield.empirical.random.buffers import Buffers
 

@@ -1,7 +1,8 @@
 """A formula in z1 … z_k as the function of a group of k neighbouring neurons, with its partial derivatives.
 
-The text is read as every formula is (`formulas`: jets, switches decided at run time), once for the value and once for
-each variable. Compiled functions read a group out of an array (batch, position, neuron), on the CPU and on a GPU alike.
+The text is read as every formula is (`user_formulas`: jets, switches decided at run time), once for the value and once
+for each variable. Compiled functions read a group out of an array (batch, position, neuron), on the CPU and on a GPU
+alike.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from meanfield.base.results import MeanFieldError
-from meanfield.empirical.functions.formulas import constant, from_formula, function, straight_line, tree
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical.functions.jets import Jet
+from meanfield.empirical.functions.reference_functions import derivatives
 from meanfield.empirical.functions.registry import Scalar, compiled
-from meanfield.empirical.functions.twins import derivatives
+from meanfield.empirical.functions.user_formulas import constant, from_formula, function, straight_line, tree
 from meanfield.empirical.random.philox import normals
 from meanfield.networks.pooling import POOLS, variables
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 
 Array = np.ndarray | None  # None is 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from meanfield.empirical.functions.elementary import exp, expm1_below
+from meanfield.empirical.functions.elementary_reference import exp, expm1_below
 from meanfield.empirical.functions.registry import jitable, register
 
 

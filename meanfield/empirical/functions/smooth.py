@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from meanfield.empirical.functions.elementary import (
+from meanfield.empirical.functions.elementary_reference import (
     arctan,
     bell,
     cos,

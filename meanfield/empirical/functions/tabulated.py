@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical.functions.registry import ScalarPair
 
 REACH, STEP = 24.0, 1.0 / 256  # the table covers [-REACH, REACH]

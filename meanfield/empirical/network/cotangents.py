@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from meanfield.empirical.network.derivatives import Derivative
-from meanfield.empirical.network.walk import Site, Stack
+from meanfield.empirical.network.operations.operation_derivatives import Derivative
+from meanfield.empirical.network.operations.operation_walk import Site, Stack
 from meanfield.empirical.random.buffers import aligned
 
 

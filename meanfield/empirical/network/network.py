@@ -2,8 +2,8 @@
 
 z¹ = σ_w N_0^{−1/2} W x + σ_b b, then z^{l+1} = block(z^l), with the records `meanfield.networks.records` defines. The
 block becomes a flat list of operations (`program`), which values, tangents, the tangent kernel and (backwards)
-cotangents are taken through (`walk`). σ_w, σ_b may depend on the layer. A signal is an array of positions × neurons;
-positions are the inputs, or inputs × tokens (token fastest).
+cotangents are taken through (`operation_walk`). σ_w, σ_b may depend on the layer. A signal is an array of positions ×
+neurons; positions are the inputs, or inputs × tokens (token fastest).
 
 W is drawn entry by entry (sampler "explicit"), or its products are drawn as they are asked for, exactly in law
 (sampler "lazy"), which makes a layer cost O(N) instead of O(N²).
@@ -18,21 +18,21 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import choice
-from meanfield.base.results import MeanFieldError
 from meanfield.base.words import unknown
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.carried import TangentKernel, Tangents
-from meanfield.empirical.network.checks import integer, per_layer, rates_per_layer
 from meanfield.empirical.network.cotangents import Cotangents
-from meanfield.empirical.network.derivatives import Derivative
-from meanfield.empirical.network.operation import Operation
-from meanfield.empirical.network.operations import Affine, Normalize, refuse_one_neuron
+from meanfield.empirical.network.operations.checks import integer, per_layer, rates_per_layer
+from meanfield.empirical.network.operations.operation import Operation
+from meanfield.empirical.network.operations.operation_derivatives import Derivative
+from meanfield.empirical.network.operations.operation_walk import Linear, Passage, Site, Weights, placed, walk
+from meanfield.empirical.network.operations.operations import Affine, Normalize, refuse_one_neuron
+from meanfield.empirical.network.parameter_sources import Drawn
 from meanfield.empirical.network.program import operations
 from meanfield.empirical.network.shapes import check_shapes, shapes
-from meanfield.empirical.network.values import Values
-from meanfield.empirical.network.walk import Linear, Passage, Site, Weights, placed, walk
-from meanfield.empirical.network.weights import Drawn
+from meanfield.empirical.network.signals import Values
+from meanfield.empirical.network.tangents_and_cotangents import TangentKernel, Tangents
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_INDEX, MAX_LAYER, MAX_NETWORK
 from meanfield.networks.folds import input_weights
@@ -49,7 +49,7 @@ class Ensemble:
 
     `block` is repeated depth − 1 times after the input layer; `sigma_w`, `sigma_b` ≥ 0 are numbers or arrays of length
     `depth`; `width` is one number, or one per layer (`widths`; `width` is then the last); `input_dimension` N_0 (kept
-    as `fan_in`) is the first layer's width unless given; `values` are those of symbols by name, see `operations`;
+    as `fan_in`) is the first layer's width unless given; `signals` are those of symbols by name, see `operations`;
     `tokens` positions make one input. block: a `Network`, where the input layer has σ's of its own. backward: "own", or
     "copy" for cotangents that meet weights independent of those of the forward pass. rates: learning rates (λ_w, λ_b)
     of every Dense, each one number ≥ 0, one per layer, a formula in l such as "1/l", or None for that of standard
@@ -155,7 +155,7 @@ def _widths(given: Any, depth: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Network:
-    """One network of an ensemble: where its parameters come from is the affair of `weights`, see there.
+    """One network of an ensemble: where its parameters come from is the affair of `parameter_sources`, see there.
 
     >>> from meanfield.networks.records import mlp
     >>> network = Ensemble(mlp("tanh"), sigma_w=1.2, sigma_b=0.1, width=8, depth=3).network(seed=0, index=0)
@@ -214,7 +214,8 @@ class Network:
         trace: Trace | None = None,
         pulls: int = 0,
     ) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (l, z) for l = 1..depth, and take all that is in `carried` along: the list may grow in between.
+        """Yield (l, z) for l = 1..depth, and take all that is in `tangents_and_cotangents` along: the list may grow in
+        between.
 
         The sites that were passed are written down in `trace` for `pull`, which will take `pulls` cotangents.
         """

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.words import no_parameter
+from meanfield.empirical.functions.reference_functions import resolve
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.functions.twins import resolve
-from meanfield.empirical.network.attention import Attend, Heads
-from meanfield.empirical.network.checks import per_layer
-from meanfield.empirical.network.operation import OPERATIONS, Operation
-from meanfield.empirical.network.operations import (
+from meanfield.empirical.network.operations.attention_operation import Attend, Heads
+from meanfield.empirical.network.operations.checks import per_layer
+from meanfield.empirical.network.operations.operation import OPERATIONS, Operation
+from meanfield.empirical.network.operations.operations import (
     Adapt,
     AddSaved,
     Affine,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from meanfield.base.results import MeanFieldError
-from meanfield.empirical.network.operation import Operation
-from meanfield.empirical.network.walk import Passage, Site, Stack, placed, walk
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.empirical.network.operations.operation import Operation
+from meanfield.empirical.network.operations.operation_walk import Passage, Site, Stack, placed, walk
 
 
 class Shapes(Stack):

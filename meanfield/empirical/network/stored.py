@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown, spoken
-from meanfield.base.limits import require_memory
-from meanfield.base.results import MeanFieldError
+from meanfield.base.budgets import require_memory
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.checks import given_inputs, integer
 from meanfield.empirical.network.cotangents import Cotangents
-from meanfield.empirical.network.derivatives import Derivative
 from meanfield.empirical.network.network import Ensemble, Network, Trace
-from meanfield.empirical.network.operation import Parameter
-from meanfield.empirical.network.operations import Affine
+from meanfield.empirical.network.operations.checks import given_inputs, integer
+from meanfield.empirical.network.operations.operation import Parameter
+from meanfield.empirical.network.operations.operation_derivatives import Derivative
+from meanfield.empirical.network.operations.operation_walk import walk
+from meanfield.empirical.network.operations.operations import Affine
+from meanfield.empirical.network.parameter_sources import Name, Stored
 from meanfield.empirical.network.shapes import shapes
-from meanfield.empirical.network.walk import walk
-from meanfield.empirical.network.weights import Name, Stored
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.matrices import DrawnMatrix
 from meanfield.empirical.random.philox import MAX_NETWORK, normals

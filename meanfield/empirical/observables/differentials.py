@@ -33,12 +33,12 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.results import MeanFieldError
-from meanfield.empirical.functions.twins import derivatives
-from meanfield.empirical.network.derivatives import Slope
-from meanfield.empirical.network.operations import Map
-from meanfield.empirical.network.walk import Linear, Site
-from meanfield.empirical.network.weighted import Weighted
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.empirical.functions.reference_functions import derivatives
+from meanfield.empirical.network.operations.operation_derivatives import Slope
+from meanfield.empirical.network.operations.operation_walk import Linear, Site
+from meanfield.empirical.network.operations.operations import Map
+from meanfield.empirical.network.operations.weighted import Weighted
 from meanfield.empirical.observables.mixed import push_differentials
 
 Derivatives = Callable[[np.ndarray], Sequence[np.ndarray]]
@@ -73,7 +73,7 @@ def differentials(
     """The tensors of layers 1, 2, …; nothing of earlier layers is kept.
 
     `weights`: W^l (n_l, n_{l−1}) as it multiplies σ; `biases`: b^l (n_l,), None for zeros that are trained all the
-    same; `inputs`: (P, n_0); `derivatives`: z → (σ, σ′, …) up to the derivative number `order`, elementwise;
+    same; `inputs`: (P, n_0); `operation_derivatives`: z → (σ, σ′, …) up to the derivative number `order`, elementwise;
     `rate_w`, `rate_b`: λ_w^l and λ_b^l. Order 1 gives H, 2 also dH, 3 also ddI and ddII, in O(P⁴ n⁵) steps a layer.
     An overflow is carried on as a number that is not finite. Raises `MeanFieldError` for shapes that do not fit.
     """
@@ -131,7 +131,7 @@ class Differentials(Linear):
                 self.weigh(w, b, step_w**2, step_b**2)
             case _:
                 raise MeanFieldError(
-                    f"These differentials go through Dense(φ(z)) alone, but {operation!r} was met; see `jets`."
+                    f"These differentials go through Dense(φ(z)) alone, but {operation!r} was met; see `jet_kernels`."
                 )
 
     def bend(self, derivatives: Derivatives) -> None:

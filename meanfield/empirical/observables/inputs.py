@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.results import MeanFieldError
-from meanfield.empirical.network.checks import integer, positive, real
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical.network.network import Ensemble
+from meanfield.empirical.network.operations.checks import integer, positive, real
 from meanfield.empirical.observables.norms import draw_batch, draw_inputs
 
 

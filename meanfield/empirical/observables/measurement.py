@@ -1,7 +1,7 @@
 """What is measured on one network: a plan of quantities as plain data, and the rows of numbers they leave.
 
-Every row is such that its mean over networks is what is asked for, or a building block of it; see `correlators` for
-those that combine means.
+Every row is such that its mean over networks is what is asked for, or a building block of it; see
+`measured_correlators` for those that combine means.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from threading import Event
 
 import numpy as np
 
-from meanfield.empirical.network.carried import ParameterTangents, TangentKernel, Tangents
-from meanfield.empirical.network.derivatives import Derivative
 from meanfield.empirical.network.network import Ensemble, Network, Trace
-from meanfield.empirical.network.walk import Linear, Site
+from meanfield.empirical.network.operations.operation_derivatives import Derivative
+from meanfield.empirical.network.operations.operation_walk import Linear, Site
+from meanfield.empirical.network.tangents_and_cotangents import ParameterTangents, TangentKernel, Tangents
 from meanfield.empirical.observables.classes import (
     class_medians,
     draw_labels,
@@ -26,7 +26,7 @@ from meanfield.empirical.observables.classes import (
 )
 from meanfield.empirical.observables.differentials import correlator_samples
 from meanfield.empirical.observables.inputs import Inputs
-from meanfield.empirical.observables.jets import layer_tensors
+from meanfield.empirical.observables.jet_kernels import layer_tensors
 from meanfield.empirical.observables.norms import (
     COTANGENT_ROLE,
     FRESH_ROLE,

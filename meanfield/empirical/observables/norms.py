@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical.random.philox import normals
 
 PROBE_ROLE, COTANGENT_ROLE, BATCH_ROLE, FRESH_ROLE = 2, 3, 4, 5  # streams of layer 0; 0 and 1 are one or two inputs

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import choice
 from meanfield.base.quantities import DIFFERENTIATED, MEASURED, OF_PARAMETERS, PAIR_TANGENTS
-from meanfield.base.results import MeanFieldError
 from meanfield.base.words import unknown
-from meanfield.empirical.network.checks import integer
 from meanfield.empirical.network.network import Ensemble
-from meanfield.empirical.network.operations import Affine, Map, refuse_jumps
+from meanfield.empirical.network.operations.checks import integer
+from meanfield.empirical.network.operations.operations import Affine, Map, refuse_jumps
 from meanfield.empirical.observables.classes import CLASS_ROWS
 from meanfield.empirical.observables.inputs import Inputs
 

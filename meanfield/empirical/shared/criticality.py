@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.answers.results import Estimate, MeanFieldError, one_line
 from meanfield.base.arguments import choice, provides, spoken
-from meanfield.base.results import Estimate, MeanFieldError, one_line
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.carried import Tangents
-from meanfield.empirical.network.checks import integer, real, sampled
 from meanfield.empirical.network.network import SAMPLERS, Ensemble
-from meanfield.empirical.network.operations import NormalizeBatch, refuse_jumps
-from meanfield.empirical.network.walk import Linear
+from meanfield.empirical.network.operations.checks import integer, real, sampled
+from meanfield.empirical.network.operations.operation_walk import Linear
+from meanfield.empirical.network.operations.operations import NormalizeBatch, refuse_jumps
+from meanfield.empirical.network.tangents_and_cotangents import Tangents
 from meanfield.empirical.observables.norms import PROBE_LAWS, draw_batch, draw_inputs, draw_probes
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_LAYER

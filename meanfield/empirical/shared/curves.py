@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.answers.results import Estimate, MeanFieldError
 from meanfield.base.arguments import choice
-from meanfield.base.results import Estimate, MeanFieldError
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.checks import blocks_of, integer, of_each, sampled
 from meanfield.empirical.network.network import Ensemble
-from meanfield.empirical.network.operations import refuse_jumps
+from meanfield.empirical.network.operations.checks import blocks_of, integer, of_each, sampled
+from meanfield.empirical.network.operations.operations import refuse_jumps
 from meanfield.empirical.observables.norms import PROBE_LAWS, draw_inputs, draw_probes, log_squared_norm
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.empirical.shared.weights import Shared, sharing
+from meanfield.empirical.shared.shared_weights import Shared, sharing
 from meanfield.networks.records import Block
 
 

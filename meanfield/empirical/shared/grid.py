@@ -17,18 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.results import MeanFieldError, one_line
+from meanfield.base.answers.results import MeanFieldError, one_line
 from meanfield.empirical.ensemble.parallel import each_network, threads_used
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.carried import Tangents
-from meanfield.empirical.network.checks import blocks_of, integer, of_each, sampled
 from meanfield.empirical.network.network import Ensemble
-from meanfield.empirical.network.operations import refuse_jumps
-from meanfield.empirical.network.walk import Linear
+from meanfield.empirical.network.operations.checks import blocks_of, integer, of_each, sampled
+from meanfield.empirical.network.operations.operation_walk import Linear
+from meanfield.empirical.network.operations.operations import refuse_jumps
+from meanfield.empirical.network.tangents_and_cotangents import Tangents
 from meanfield.empirical.observables.norms import draw_inputs, draw_probes
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_LAYER
-from meanfield.empirical.shared.weights import Shared, sharing
+from meanfield.empirical.shared.shared_weights import Shared, sharing
 from meanfield.networks.records import Block
 
 _TILE = 1 << 17  # numbers of a tile: 1 MiB

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.answers.results import Estimate, MeanFieldError, one_line
 from meanfield.base.arguments import choice, provides, shown, spoken
-from meanfield.base.results import Estimate, MeanFieldError, one_line
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.checks import integer
 from meanfield.empirical.network.network import SAMPLERS
+from meanfield.empirical.network.operations.checks import integer
 from meanfield.empirical.random.philox import MAX_LAYER
 from meanfield.empirical.shared.curves import jacobian_curves
-from meanfield.empirical.shared.pairs import deviations
+from meanfield.empirical.shared.shared_pairs import deviations
 from meanfield.networks.records import Block
 
 

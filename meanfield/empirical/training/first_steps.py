@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from meanfield.empirical.network.cotangents import Cotangents
-from meanfield.empirical.network.derivatives import Derivative
-from meanfield.empirical.network.operations import Affine
-from meanfield.empirical.network.values import Values
-from meanfield.empirical.network.walk import Site, walk
-from meanfield.empirical.network.weights import Name
+from meanfield.empirical.network.operations.operation_derivatives import Derivative
+from meanfield.empirical.network.operations.operation_walk import Site, walk
+from meanfield.empirical.network.operations.operations import Affine
+from meanfield.empirical.network.parameter_sources import Name
+from meanfield.empirical.network.signals import Values
 from meanfield.empirical.training.optimizers import OPTIMIZERS, Adam, Optimizer
 from meanfield.empirical.training.own_steps import Move
 from meanfield.empirical.training.passes import Layers, Trainee

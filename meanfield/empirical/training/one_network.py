@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.empirical.network.weights import Name
+from meanfield.empirical.network.parameter_sources import Name
 from meanfield.empirical.random.philox import MAX_LAYER, normals
 from meanfield.empirical.training.losses import LOSSES
 from meanfield.empirical.training.optimizers import OPTIMIZERS

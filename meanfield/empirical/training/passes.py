@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical.network.cotangents import Cotangents
-from meanfield.empirical.network.derivatives import Derivative
 from meanfield.empirical.network.network import Ensemble
-from meanfield.empirical.network.operation import Operation
-from meanfield.empirical.network.operations import Affine
+from meanfield.empirical.network.operations.operation import Operation
+from meanfield.empirical.network.operations.operation_derivatives import Derivative
+from meanfield.empirical.network.operations.operation_walk import Passage, Site, placed, walk
+from meanfield.empirical.network.operations.operations import Affine
+from meanfield.empirical.network.parameter_sources import Name
 from meanfield.empirical.network.shapes import Shapes
+from meanfield.empirical.network.signals import Values
 from meanfield.empirical.network.stored import drawn_parameter
-from meanfield.empirical.network.values import Values
-from meanfield.empirical.network.walk import Passage, Site, placed, walk
-from meanfield.empirical.network.weights import Name
 from meanfield.empirical.random.buffers import Buffers, aligned
 from meanfield.empirical.random.philox import MAX_LAYER, normals
 from meanfield.empirical.training.trained_weights import Trained

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.empirical.network.operations import Affine
-from meanfield.empirical.network.walk import Site
-from meanfield.empirical.network.weights import Drawn, Name
+from meanfield.empirical.network.operations.operation_walk import Site
+from meanfield.empirical.network.operations.operations import Affine
+from meanfield.empirical.network.parameter_sources import Drawn, Name
 
 
 @dataclass(eq=False)

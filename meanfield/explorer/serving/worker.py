@@ -27,7 +27,7 @@ def _theory(text: str) -> Any:
 
 def model_of(settings: dict[str, Any]) -> dict[str, Any]:
     """What a page shows of a theory."""
-    from meanfield.explorer.followed import accuracy, followed
+    from meanfield.explorer.page_content import accuracy, followed
 
     known = followed(_theory(json.dumps(settings["theory"])), {})
     title = known.title.replace("mu = mu", "mu by its slider")
@@ -40,7 +40,7 @@ def model_of(settings: dict[str, Any]) -> dict[str, Any]:
 
 def marks_of(settings: dict[str, Any]) -> dict[str, Any]:
     """The critical points of a theory, and how far the plane goes."""
-    from meanfield.explorer.followed import extent_of, marks
+    from meanfield.explorer.page_content import extent_of, marks
 
     points, recommended = marks(_theory(json.dumps(settings["theory"])))
     return {"marks": points, "extent": extent_of(points), "recommended": recommended}

@@ -11,11 +11,11 @@ from typing import Any
 import sympy as sp
 from flint import acb, arb
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import scalar, shown, spoken, whole
-from meanfield.base.results import MeanFieldError
-from meanfield.functions.balls.functions import compile_ball as compile_ball
-from meanfield.functions.balls.functions import constant as constant
-from meanfield.functions.balls.functions import precision as precision
+from meanfield.functions.balls.ball_functions import compile_ball as compile_ball
+from meanfield.functions.balls.ball_functions import constant as constant
+from meanfield.functions.balls.ball_functions import precision as precision
 
 _CALLS = [0]
 

@@ -18,9 +18,9 @@ from typing import Any
 import sympy as sp
 from flint import ctx
 
-from meanfield.base.results import MeanFieldError
-from meanfield.functions.heads import head_of, records, where
-from meanfield.functions.heads.record import Joint
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.functions.elementary import head_of, records, where
+from meanfield.functions.elementary.record import Joint
 
 Constants = tuple[tuple[int, int], ...]  # (number of an irrational constant, its exponent)
 Factors = tuple[tuple[int, int], ...]  # (number of a value, its exponent)

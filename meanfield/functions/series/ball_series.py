@@ -8,11 +8,11 @@ from typing import Any
 import sympy as sp
 from flint import acb, arb, arb_series, ctx, fmpq
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
 from meanfield.functions.balls.straight_line import Arithmetic, compile_program
-from meanfield.functions.heads import cached, head_of, models
+from meanfield.functions.elementary import cached, head_of, models
 
 x = Z[0]
 

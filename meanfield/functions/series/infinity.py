@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
-from meanfield.functions.heads import cached, head_of
-from meanfield.functions.heads.record import End, Head, PowerEnd
+from meanfield.functions.elementary import cached, head_of
+from meanfield.functions.elementary.record import End, Head, PowerEnd
 from meanfield.functions.series.taylor import taylor
 
 _U = sp.Dummy("u", real=True)

@@ -15,10 +15,10 @@ import mpmath as mp
 import sympy as sp
 from flint import arb
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
-from meanfield.functions.heads import mpmath_functions
+from meanfield.functions.elementary import mpmath_functions
 from meanfield.functions.series.ball_series import ball_series, coefficients
 
 if TYPE_CHECKING:

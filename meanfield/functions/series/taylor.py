@@ -10,9 +10,9 @@ import math
 
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import steep
-from meanfield.functions.heads import cached, head_of, where
+from meanfield.functions.elementary import cached, head_of, where
 
 Series = list[sp.Expr]
 

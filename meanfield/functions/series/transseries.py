@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import sympy as sp
 from flint import arb
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
-from meanfield.functions.heads import HEADS, far_out, head_of, records, where
-from meanfield.functions.heads.record import End, Head, rest
+from meanfield.functions.elementary import HEADS, far_out, head_of, records, where
+from meanfield.functions.elementary.record import End, Head, rest
 
 x = Z[0]
 _W = sp.Dummy("w", positive=True)

@@ -14,9 +14,10 @@ from types import ModuleType
 import numpy as np
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
-from meanfield.numeric.lowering import cache, loops
-from meanfield.numeric.lowering.modules import VERSION, Module
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.numeric.lowering.modules import cache
+from meanfield.numeric.lowering.modules.generated_modules import VERSION, Module
+from meanfield.numeric.lowering.text import depth_loops
 from meanfield.symbolic.averages.node import Integrand
 from meanfield.symbolic.recursion import Recursion
 
@@ -126,7 +127,7 @@ def tree(e: object) -> str:
 def described(recursion: Recursion) -> str:
     """Text that two recursions share only if their compiled forms are the same."""
     steps = [f"{tree(step.lets)}|{tree(step.next)}" for step in recursion.steps]
-    bodies = (a.expr for n in loops.placeholders(recursion) for a in n.args if isinstance(a, Integrand))
+    bodies = (a.expr for n in depth_loops.placeholders(recursion) for a in n.args if isinstance(a, Integrand))
     nodes = sorted(map(tree, bodies))
     carries = [str(v.carry) for v in recursion.state]
     closer = tree(recursion.closer)

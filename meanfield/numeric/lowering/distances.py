@@ -6,31 +6,48 @@ from collections.abc import Sequence
 
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
 from meanfield.functions.piecewise import pieces
-from meanfield.numeric.lowering import chord_check, chords, parametric, parametric_check, printing, stretches
+from meanfield.numeric.lowering.averages import (
+    equal_norm_distance,
+    parametric,
+    parametric_check,
+    unequal_norm_check,
+    unequal_norm_distance,
+)
 from meanfield.numeric.lowering.formulas import untabled
-from meanfield.numeric.lowering.functions import DIRECT_WEIGHT, PAIR_WEIGHT, Functions, lowers, require_usable
-from meanfield.numeric.lowering.printing import code
-from meanfield.symbolic.averages.chord import Chord, Rise, Turn
+from meanfield.numeric.lowering.modules.module_functions import (
+    DIRECT_WEIGHT,
+    PAIR_WEIGHT,
+    Functions,
+    lowers,
+    require_usable,
+)
+from meanfield.numeric.lowering.text import printing
+from meanfield.numeric.lowering.text.printing import code
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.averages.stretch import Stretch
+from meanfield.symbolic.averages.nodes.equal_norms import Stretch
+from meanfield.symbolic.averages.nodes.unequal_norms import Chord, Rise, Turn
 
 STEMS = {Chord: "chord", Turn: "turn", Rise: "rise"}
 
 
 @lowers(Chord, Rise)
 def _two_norms(functions: Functions, shape: Chord | Rise, written: Sequence[sp.Expr]) -> None:
-    used = [functions.of(part) for part in chords.parts(shape)]
+    used = [functions.of(part) for part in unequal_norm_distance.parts(shape)]
     name = functions.name(shape, STEMS[type(shape)])
     tables = [t for u in used for t in functions.table(u)]
-    text = chords.text(shape, name, used)
-    error = chord_check.error(shape, functions.text + text, name, list(map(functions.array, tables)), functions.limit)
+    text = unequal_norm_distance.text(shape, name, used)
+    error = unequal_norm_check.error(
+        shape, functions.text + text, name, list(map(functions.array, tables)), functions.limit
+    )
     require_usable(shape, error)
     slow = any(functions.costs[u] for u in used)
     cost = 0.0 if isinstance(shape, Rise) else PAIR_WEIGHT if slow else DIRECT_WEIGHT
-    functions.add(name, text, f"{name} = {shape}: {chords.NOTES[type(shape)]}", error, cost, tables=tables)
+    functions.add(
+        name, text, f"{name} = {shape}: {unequal_norm_distance.NOTES[type(shape)]}", error, cost, tables=tables
+    )
 
 
 @lowers(Stretch)
@@ -40,8 +57,8 @@ def _one_norm(functions: Functions, shape: Stretch, written: Sequence[sp.Expr]) 
         return
     used = inner(functions, shape)
     name = functions.name(shape, "stretch")
-    text, table = stretches.text(shape, name, *used), functions.array(f"T[{used[0].split('_')[1]}]")
-    error = stretches.error(shape, functions.text + text, name, table, functions.limit)
+    text, table = equal_norm_distance.text(shape, name, *used), functions.array(f"T[{used[0].split('_')[1]}]")
+    error = equal_norm_distance.error(shape, functions.text + text, name, table, functions.limit)
     require_usable(shape, error)
     note = f"{name}(K, distance) = {shape}: the mean of {used[2]} for inputs close together, else of {used[1]}"
     cost = PAIR_WEIGHT if any(functions.costs[u] for u in used) else 0.0
@@ -50,7 +67,7 @@ def _one_norm(functions: Functions, shape: Stretch, written: Sequence[sp.Expr]) 
 
 def inner(functions: Functions, shape: Stretch) -> list[str]:
     """The functions of ⟨f²⟩, ⟨f f⟩ and its slope, which are shared with the nodes of the recursion."""
-    second, product, slope = stretches.parts(shape)
+    second, product, slope = equal_norm_distance.parts(shape)
     names = [functions.of(second), functions.of(product)]
     return [*names, _slope(functions, slope) if slope.has(distance) else functions.of(slope)]
 
@@ -87,7 +104,7 @@ def _with_parameters(functions: Functions, shape: Stretch, written: Sequence[sp.
             "height that changes from layer to layer; it is derived, but not compiled: ask for K_aa, K_bb and K_ab."
         )
     back = dict.fromkeys((K, K_aa, K_bb), written[0]) | dict(zip(shape.params, written[2:]))
-    parts = stretches.parts(shape)
+    parts = equal_norm_distance.parts(shape)
     calls = [_wrapped(functions, part, back) for part in parts]
     name = functions.name(shape, "stretch")
     used, text = (f"{name}_second", f"{name}_product", f"{name}_slope"), ""

@@ -7,17 +7,24 @@ from dataclasses import dataclass
 import numpy as np
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K_ab, distance
 
 # each registers how its nodes are compiled
-from meanfield.numeric.lowering import common, distances, formulas, groups, largest, loops, softmax  # noqa: F401
-from meanfield.numeric.lowering.functions import Functions
-from meanfield.numeric.lowering.printing import code
+from meanfield.numeric.lowering import distances, formulas  # noqa: F401
+from meanfield.numeric.lowering.many_positions import (  # noqa: F401
+    lattice_averages,
+    maximum_averages,
+    nested_quadrature,
+    softmax_rows,
+)
+from meanfield.numeric.lowering.modules.module_functions import Functions
+from meanfield.numeric.lowering.text import depth_loops
+from meanfield.numeric.lowering.text.printing import code
+from meanfield.numeric.quadrature.gaussian_averages import Table
 from meanfield.numeric.quadrature.sphere import sphere_value
-from meanfield.numeric.quadrature.tables import Table
 from meanfield.symbolic.averages.base import Node
-from meanfield.symbolic.averages.sphere import SphereAverage
+from meanfield.symbolic.averages.nodes.spheres import SphereAverage
 from meanfield.symbolic.recursion import Recursion
 
 MARGIN = 3.0  # between the places where an error is measured it may be larger: up to 2.3 times was seen
@@ -39,7 +46,7 @@ class Averages:
 def averages(recursion: Recursion) -> Averages:
     """Functions and tables for every average of a recursion."""
     calls: dict[Node, str] = {}
-    symbols, ordered, functions = loops.identifiers(recursion), loops.placeholders(recursion), Functions()
+    symbols, ordered, functions = depth_loops.identifiers(recursion), depth_loops.placeholders(recursion), Functions()
     for node in ordered:
         if isinstance(node, SphereAverage):
             calls[node] = _constant(functions, node)

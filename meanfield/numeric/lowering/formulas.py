@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K_aa, K_ab, K_bb
-from meanfield.numeric.lowering import parametric
-from meanfield.numeric.lowering.direct import direct, measured
-from meanfield.numeric.lowering.functions import DIRECT_WEIGHT, PAIR_WEIGHT, Functions, lowers
-from meanfield.numeric.lowering.pairs import pair
-from meanfield.numeric.lowering.printing import code
-from meanfield.numeric.lowering.scalar import scalar
+from meanfield.numeric.lowering.averages import parametric
+from meanfield.numeric.lowering.averages.direct import direct, measured
+from meanfield.numeric.lowering.averages.one_gaussian import scalar
+from meanfield.numeric.lowering.averages.two_gaussians import pair
+from meanfield.numeric.lowering.modules.module_functions import DIRECT_WEIGHT, PAIR_WEIGHT, Functions, lowers
+from meanfield.numeric.lowering.text.printing import code
 from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.equality import closed
@@ -41,7 +41,7 @@ def _formula(functions: Functions, shape: sp.Expr, written: Sequence[sp.Expr]) -
 def _refused(functions: Functions, shape: Node, written: Sequence[sp.Expr]) -> None:
     raise MeanFieldError(
         f"{shape} is derived, but not compiled; register a function for {type(shape).__name__} with lowers "
-        "(meanfield.numeric.lowering.functions)."
+        "(meanfield.numeric.lowering.modules.module_functions)."
     )
 
 

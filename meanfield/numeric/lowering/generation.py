@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from meanfield.numeric.lowering import lockstep, loops, printing
 from meanfield.numeric.lowering.evaluators import MARGIN, averages
-from meanfield.numeric.lowering.helpers import COMPILED, HEADER, INLINED, helpers_for
-from meanfield.numeric.lowering.modules import VERSION
+from meanfield.numeric.lowering.modules.generated_modules import VERSION
 from meanfield.numeric.lowering.near_zero import steadied
-from meanfield.numeric.lowering.stages import branch_free
+from meanfield.numeric.lowering.text import depth_loops, lockstep, printing
+from meanfield.numeric.lowering.text.block_loops import branch_free
+from meanfield.numeric.lowering.text.helpers import COMPILED, HEADER, INLINED, helpers_for
 from meanfield.symbolic.recursion import Recursion
 
 
@@ -19,7 +19,7 @@ def generated(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
     found = averages(recursion)
     if error:
         found.arrays["errors"] = np.append(found.arrays["errors"], MARGIN * error)
-    loop, size = lockstep.text(loops.loop(recursion, found.calls, found.text, found.held))
+    loop, size = lockstep.text(depth_loops.loop(recursion, found.calls, found.text, found.held))
     found.arrays["workspace"] = np.array(size)
     head = HEADER.format(version=VERSION, summary="\n".join([str(recursion), "", *found.notes]))
     functions = printing.decorated(found.text, COMPILED)

@@ -16,14 +16,14 @@ import mpmath as mp
 import sympy as sp
 from flint import arb
 
-from meanfield.base.limits import tick
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.budgets import tick
 from meanfield.base.quantities import QUANTITIES
-from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import K, Z
 from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.series.ball_series import ball_series, coefficients
-from meanfield.symbolic.averages.expansion import at_zero
+from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.steps import Step

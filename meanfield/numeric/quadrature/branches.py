@@ -15,9 +15,9 @@ import mpmath as mp
 import numpy as np
 import sympy as sp
 
-from meanfield.base.results import InfiniteAverage
+from meanfield.base.answers.results import InfiniteAverage
 from meanfield.base.symbols import Z
-from meanfield.functions.heads import mpmath_functions
+from meanfield.functions.elementary import mpmath_functions
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.quadrature.rules import gauss_legendre
 

@@ -10,8 +10,8 @@ import sympy as sp
 from sympy.printing.numpy import NumPyPrinter
 
 from meanfield.base.symbols import Z
-from meanfield.functions.heads import numpy_texts, records
-from meanfield.functions.heads.record import End, Head
+from meanfield.functions.elementary import numpy_texts, records
+from meanfield.functions.elementary.record import End, Head
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.series.small_arguments import small_arguments
 

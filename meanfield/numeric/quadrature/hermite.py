@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.numeric.quadrature.rules import gauss_legendre
 
 MOST = 6000  # coefficients

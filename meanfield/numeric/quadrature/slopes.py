@@ -10,7 +10,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions.activations import Activation
 from meanfield.functions.derivatives import derivative

@@ -9,12 +9,12 @@ from itertools import pairwise
 import numpy as np
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.numeric.quadrature.rules import gauss_legendre
-from meanfield.symbolic.averages.sphere import SphereAverage, with_numbers
+from meanfield.symbolic.averages.nodes.spheres import SphereAverage, with_numbers
 
 REACH = 13.0  # standard deviations of an entry beyond which its density is no double
 USABLE = 1e-8

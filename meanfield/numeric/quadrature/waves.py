@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 import sympy as sp
 
-from meanfield.base.limits import tick
+from meanfield.base.budgets import tick
 from meanfield.base.symbols import Z
 from meanfield.numeric.quadrature.evaluation import evaluate, numpy_function
 from meanfield.numeric.quadrature.rules import gauss_legendre

@@ -19,7 +19,7 @@ from math import comb
 import numpy as np
 from numba import njit
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.numeric.quadrature.slopes import Slopes
 
 COARSER = 0.8  # of the two rules, the density of nodes of the one that measures the error of the other

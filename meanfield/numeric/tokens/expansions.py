@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from meanfield.numeric.quadrature.rules import gauss_legendre
-from meanfield.numeric.tokens.functions import Elementwise
+from meanfield.numeric.tokens.token_functions import Elementwise
 
 FEWEST, MOST = 32, 512  # coefficients
 POINTS = 14

@@ -12,15 +12,15 @@ from meanfield.base.arguments import finite, shown, whole
 from meanfield.base.errors import MeanFieldError
 from meanfield.comparison.check import network_and_pairs
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.checks import given_inputs
+from meanfield.empirical.network.operations.checks import given_inputs
 from meanfield.networks.folds import symbols_in
 from meanfield.networks.records import Network
 from meanfield.parametrizations.one_parametrization import Parametrization
 from meanfield.parametrizations.published import parametrization as named
 from meanfield.parametrizations.step.step_case import Case
-from meanfield.symbolic.blocks.naming import describe
+from meanfield.symbolic.recursions.naming import describe
+from meanfield.theory.asked.given_values import deviations, double, with_values
 from meanfield.theory.derivation import asked_of
-from meanfield.theory.verbs.values import deviations, double, with_values
 
 LARGE = 1e60  # size of inputs and slopes
 INPUT_DIMENSION = 64  # of inputs that are drawn

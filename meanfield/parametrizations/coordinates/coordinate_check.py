@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.arguments import choice, flag, positive, provides, spoken, whole
+from meanfield.base.budgets import require_memory
 from meanfield.base.errors import MeanFieldError
-from meanfield.base.limits import require_memory
 from meanfield.base.progress import Progress, watched
 from meanfield.networks.folds import fold, has_norm
 from meanfield.networks.records import Block, Residual

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from meanfield.base.answers.export import Result
+from meanfield.base.answers.plain_text import columns, wrapped
 from meanfield.base.arguments import shown
 from meanfield.base.errors import MeanFieldError, one_line
-from meanfield.base.export import Result
-from meanfield.base.printed import columns, wrapped
 from meanfield.base.tex.prose import prose
 from meanfield.base.tex.tabular import booktabs
 from meanfield.parametrizations.coordinates.coordinate_rows import (

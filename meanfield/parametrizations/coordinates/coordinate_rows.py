@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtr, stdtrit
 
-from meanfield.base.export import Result
+from meanfield.base.answers.export import Result
 
 SIGMAS = 4.0  # deviations beyond which a number is off
 REPLICATES = 16  # of the populations that the theory averages over

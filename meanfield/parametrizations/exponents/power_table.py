@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from meanfield.base.arrays import Arrays, of_rows
-from meanfield.base.export import Result
-from meanfield.base.printed import COLUMNS, columns, wrapped
+from meanfield.base.answers.arrays import Arrays, of_rows
+from meanfield.base.answers.export import Result
+from meanfield.base.answers.plain_text import COLUMNS, columns, wrapped
 from meanfield.base.tex.prose import prose
 from meanfield.base.tex.tabular import booktabs
 from meanfield.base.words import unknown

@@ -6,7 +6,7 @@ import numpy as np
 
 from meanfield.parametrizations.step.own_changes import MatrixStep, bias_change, own_change
 from meanfield.parametrizations.step.populations import Population, inverse, mean_product, root
-from meanfield.parametrizations.step.stages import Stage
+from meanfield.parametrizations.step.training_stages import Stage
 
 
 class AffineStage(Stage):

@@ -6,7 +6,7 @@ import numpy as np
 
 from meanfield.networks.pooling import POOLS
 from meanfield.parametrizations.step.own_changes import MatrixStep, bias_change
-from meanfield.parametrizations.step.stages import SMALL, Stage
+from meanfield.parametrizations.step.training_stages import SMALL, Stage
 
 
 class NormStage(Stage):

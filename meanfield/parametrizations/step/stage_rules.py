@@ -29,7 +29,8 @@ from meanfield.parametrizations.step.affine_stage import AffineStage
 from meanfield.parametrizations.step.norm_stages import BatchNormStage, GainStage, NormStage, PoolStage
 from meanfield.parametrizations.step.own_changes import MatrixStep
 from meanfield.parametrizations.step.populations import Population
-from meanfield.parametrizations.step.stages import (
+from meanfield.parametrizations.step.step_case import Case
+from meanfield.parametrizations.step.training_stages import (
     STAGES,
     ChainStage,
     FunctionStage,
@@ -39,7 +40,6 @@ from meanfield.parametrizations.step.stages import (
     Stage,
     stage,
 )
-from meanfield.parametrizations.step.step_case import Case
 
 ASKED = "A coordinate check was asked"
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.limits import require_memory
+from meanfield.base.budgets import require_memory
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.network import Ensemble
-from meanfield.empirical.network.operations import Affine, refuse_jumps
+from meanfield.empirical.network.operations.operations import Affine, refuse_jumps
+from meanfield.empirical.network.parameter_sources import Name
 from meanfield.empirical.network.program import operations
-from meanfield.empirical.network.weights import Name
 from meanfield.empirical.training.first_steps import stepped
 from meanfield.empirical.training.own_steps import Move
 from meanfield.empirical.training.passes import Layers

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from meanfield.base.answers.export import Result, plain
+from meanfield.base.answers.plain_text import wrapped
+from meanfield.base.answers.results import MeanFieldError, one_line
 from meanfield.base.arguments import spoken
-from meanfield.base.export import Result, plain
-from meanfield.base.printed import wrapped
-from meanfield.base.results import MeanFieldError, one_line
+from meanfield.recipes.audit.configurations import read
 from meanfield.recipes.audit.keys import Found, taken
 from meanfield.recipes.audit.recognition import outside, recognized, section
-from meanfield.recipes.audit.sources import read
+from meanfield.recipes.description.recipe_report import Comparison, Report
 from meanfield.recipes.one_recipe import Recipe
-from meanfield.recipes.report import Comparison, Report
-from meanfield.recipes.rows import Row, made
+from meanfield.recipes.rows.recipe_row import Row, made
 
 PASSES = ("token", "value", "output", "up", "down")  # matrices that everything passes through
 

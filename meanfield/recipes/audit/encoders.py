@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.recipes.audit.hugging_face import CROSS, IGNORED, RANGE
 from meanfield.recipes.audit.keys import NEEDED, Found, Key, Reader, Refused, Values, positive, size, truth, word
 from meanfield.recipes.audit.meanings import activation_of, heads_fit, times
-from meanfield.recipes.catalog import row_of
-from meanfield.recipes.language import FLAT
-from meanfield.recipes.laws import normal, trunc_normal_
-from meanfield.recipes.shapes import Transformer
+from meanfield.recipes.description.matrix_laws import normal, trunc_normal_
+from meanfield.recipes.rows.catalog import row_of
+from meanfield.recipes.rows.language import FLAT
+from meanfield.recipes.rows.recipe_shapes import Transformer
 
 
 def _common(context: int, vocabulary: int) -> tuple[Key, ...]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import finite, flag, shown, whole
-from meanfield.base.results import MeanFieldError
 from meanfield.base.words import canonical, close
 
 NEEDED = object()  # the default of a key without which nothing is known

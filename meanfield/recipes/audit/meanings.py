@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.words import unknown
-from meanfield.recipes.laws import Law, law_of
+from meanfield.recipes.description.matrix_laws import Law, law_of
 
 #: activations as configurations call them → formulas here
 ACTIVATIONS: Mapping[str, str] = {

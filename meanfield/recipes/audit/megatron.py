@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.recipes.audit.configurations import LINE
 from meanfield.recipes.audit.hugging_face import turned
 from meanfield.recipes.audit.keys import NEEDED, Found, Key, Reader, Refused, Values, positive, size, truth, word
 from meanfield.recipes.audit.meanings import ACTIVATIONS, activation_of, heads_fit, times
-from meanfield.recipes.audit.sources import LINE
-from meanfield.recipes.language import FLAT, SCALED
-from meanfield.recipes.laws import Law, normal, xavier_uniform
-from meanfield.recipes.shapes import Transformer, each
+from meanfield.recipes.description.matrix_laws import Law, normal, xavier_uniform
+from meanfield.recipes.rows.language import FLAT, SCALED
+from meanfield.recipes.rows.recipe_shapes import Transformer, each
 
 CALLED = dict(ACTIVATIONS) | {"F.gelu": "gelu", "F.silu": "silu", "F.relu": "relu"}
 SCORES = "apply_query_key_layer_scaling divides scores by l and multiplies them again before the softmax: no change."

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.recipes.audit.keys import NEEDED, Found, Key, Reader, Refused, Values, positive, size, truth, word
 from meanfield.recipes.audit.meanings import heads_fit, times
-from meanfield.recipes.language import FLAT
-from meanfield.recipes.laws import Law, normal, truncated
-from meanfield.recipes.shapes import Transformer, each
+from meanfield.recipes.description.matrix_laws import Law, normal, truncated
+from meanfield.recipes.rows.language import FLAT
+from meanfield.recipes.rows.recipe_shapes import Transformer, each
 
 WHOLE = "its norm of queries and keys is over the whole width; here it is over each head, the same at infinite width."
 ABSENT = ("fan_in", "kaiming_normal")  # of OLMo: in its enum and its documentation, and in no branch of its code

@@ -6,16 +6,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import choice, shown
-from meanfield.base.results import MeanFieldError
 from meanfield.base.words import close
-from meanfield.recipes.audit import encoders, hugging_face, megatron, olmo, small
+from meanfield.recipes.audit import encoders, hugging_face, megatron, nano, olmo
+from meanfield.recipes.audit.configurations import flat
 from meanfield.recipes.audit.keys import NEEDED, Reader
-from meanfield.recipes.audit.sources import flat
 
 READERS = {
     one.name: one
-    for one in (*hugging_face.READERS, *encoders.READERS, *olmo.READERS, *megatron.READERS, *small.READERS)
+    for one in (*hugging_face.READERS, *encoders.READERS, *olmo.READERS, *megatron.READERS, *nano.READERS)
 }
 _BEHIND = r"(For\w+|LMHead\w*|Model\w*|Encoder\w*|DoubleHeads\w*|Config\w*|ViT\w*)?$"
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
-from meanfield.symbolic.asymptotics.cells import Undecided
-from meanfield.symbolic.asymptotics.growth import LEVELS, Growth, Key, Oracle, regular
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.symbolic.asymptotics.exponent_cells import Undecided
+from meanfield.symbolic.asymptotics.log_growth import LEVELS, Growth, Key, Oracle, regular
 
 NOWHERE: Key = (sp.S.Zero,) * LEVELS
 

@@ -12,23 +12,23 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield.base.answers.export import plain
+from meanfield.base.answers.latex import aligned
+from meanfield.base.answers.plain_text import COLUMNS, wrapped
+from meanfield.base.answers.results import DEEP, Law, MeanFieldError, Status, Term, one_line
+from meanfield.base.answers.terms import onset_mark
 from meanfield.base.arguments import position_of, shown
-from meanfield.base.export import plain
-from meanfield.base.latex import aligned
-from meanfield.base.printed import COLUMNS, wrapped
 from meanfield.base.quantities import QUANTITIES
-from meanfield.base.results import DEEP, Law, MeanFieldError, Status, Term, one_line
 from meanfield.base.symbols import Q0, J, K, l, parameter
-from meanfield.base.terms import onset_mark
 from meanfield.functions import balls, zeros
 from meanfield.symbolic.asymptotics.scaling import Path, Powers, decay_of, logarithm, path
 from meanfield.symbolic.asymptotics.slow import Slow, slow_approach
-from meanfield.symbolic.averages.expansion import at_infinity, at_zero, exponential_at_zero
+from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero, exponential_at_zero
+from meanfield.symbolic.averages.expansions.powerlog import Sum, from_law
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.averages.powerlog import Sum, from_law
-from meanfield.symbolic.fixed_points.near_one import log_of, phase_of
-from meanfield.symbolic.fixed_points.points import FixedPoint, destination, fixed_points
-from meanfield.symbolic.fixed_points.roots import from_ball
+from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, destination, fixed_points
+from meanfield.symbolic.fixed_points.certified_roots import from_ball
+from meanfield.symbolic.fixed_points.marginality import log_of, phase_of
 from meanfield.symbolic.recursion import Recursion, closed
 
 CONSTANT = sp.Symbol("C", real=True)  # what depends on the start

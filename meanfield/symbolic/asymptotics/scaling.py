@@ -15,11 +15,11 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield.base.answers.results import Law, MeanFieldError, Term
 from meanfield.base.arguments import shown, spoken
-from meanfield.base.results import Law, MeanFieldError, Term
 from meanfield.base.symbols import K
-from meanfield.functions.parser import expression
-from meanfield.symbolic.averages.powerlog import Sum
+from meanfield.functions.reading.parser import expression
+from meanfield.symbolic.averages.expansions.powerlog import Sum
 
 Powers = dict[sp.Expr, sp.Expr]  # power → coefficient
 Series = dict[tuple[sp.Expr, int], sp.Expr]  # (power of l, power of log l) → coefficient

@@ -15,9 +15,9 @@ from meanfield.base.symbols import K, Z
 from meanfield.functions import balls, zeros
 from meanfield.symbolic.asymptotics.scaling import Powers
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.fixed_points.near_one import order_of
-from meanfield.symbolic.fixed_points.points import FixedPoint, rational_of, rises_on
-from meanfield.symbolic.fixed_points.roots import enclose, exactly, from_ball
+from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, rational_of, rises_on
+from meanfield.symbolic.fixed_points.certified_roots import enclose, exactly, from_ball
+from meanfield.symbolic.fixed_points.marginality import order_of
 from meanfield.symbolic.recursion import closed
 
 EXPANDED = 300  # operations, beyond which products are not multiplied out

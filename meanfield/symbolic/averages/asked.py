@@ -10,7 +10,7 @@ from meanfield.base.arguments import name_of, shown, spoken
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.symbols import Z, parameter, recognise, z
 from meanfield.functions.activations import formula
-from meanfield.functions.parser import CONSTANTS, number
+from meanfield.functions.reading.parser import CONSTANTS, number
 from meanfield.symbolic.averages import node
 from meanfield.symbolic.averages.existence import refuse_no_covariance, refuse_not_real, refuse_odd_poles
 from meanfield.symbolic.averages.node import Average, expression

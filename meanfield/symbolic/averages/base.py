@@ -7,8 +7,8 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown
-from meanfield.base.results import MeanFieldError
 
 Write = Callable[[sp.Expr], str]  # an expression as LaTeX
 
@@ -18,7 +18,7 @@ class Node(sp.Expr):
 
     A node of one's own derives from it and has `__new__`, `_sympystr`, `tex_inside`, digits (`_eval_evalf`) and a
     derivative (`_eval_derivative`). Where it is compiled, it has `over_symbols`, and a function registered with
-    `meanfield.numeric.lowering.functions.lowers`.
+    `meanfield.numeric.lowering.modules.module_functions.lowers`.
     """
 
     is_commutative = True

@@ -23,11 +23,11 @@ from functools import lru_cache
 
 import sympy as sp
 
-from meanfield.base.limits import tick
-from meanfield.base.results import InfiniteAverage, MeanFieldError, NoClosedForm
+from meanfield.base.answers.results import InfiniteAverage, MeanFieldError, NoClosedForm
+from meanfield.base.budgets import tick
 from meanfield.base.symbols import Z
 from meanfield.functions import regions
-from meanfield.functions.heads import records
+from meanfield.functions.elementary import records
 from meanfield.functions.piecewise import SWITCHES, pieces
 
 

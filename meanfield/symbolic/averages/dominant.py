@@ -10,7 +10,7 @@ import sympy as sp
 
 from meanfield.base.symbols import Z
 from meanfield.functions.derivatives import expanded
-from meanfield.functions.heads import cached, records, where
+from meanfield.functions.elementary import cached, records, where
 
 
 @cached(1024)

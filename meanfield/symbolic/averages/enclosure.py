@@ -13,16 +13,16 @@ from functools import lru_cache
 import sympy as sp
 from flint import acb, arb, ctx
 
-from meanfield.base.limits import tick
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.budgets import tick
 from meanfield.base.symbols import Z
 from meanfield.functions.balls import compile_ball, constant, integral, precision
 from meanfield.functions.derivatives import expanded
+from meanfield.functions.elementary import head_of
 from meanfield.functions.growth import Bound, bound
-from meanfield.functions.heads import head_of
 from meanfield.functions.piecewise import Pieces, half_line, pieces
 from meanfield.symbolic.averages.dominant import far_form
-from meanfield.symbolic.averages.half_waves import half_range, waves_of
+from meanfield.symbolic.averages.oscillatory_half_lines import half_range, waves_of
 from meanfield.symbolic.averages.singular_ends import SingularEnd, poles, singular_end
 
 # ---------------------------------------------------------------------------------------------------- one Gaussian

@@ -6,8 +6,8 @@ from itertools import combinations, pairwise
 
 import sympy as sp
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown
-from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import zeros
 from meanfield.functions.piecewise import SWITCHES, pieces

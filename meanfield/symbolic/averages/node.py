@@ -13,8 +13,8 @@ from functools import lru_cache
 import sympy as sp
 from sympy.core.expr import AtomicExpr
 
+from meanfield.base.answers.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.base.arguments import scalar, shown, spoken, whole
-from meanfield.base.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.base.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z, z
 from meanfield.functions import balls, regions, zeros
 from meanfield.functions.derivatives import derivative

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import sympy as sp
 from flint import acb, arb, ctx
 
-from meanfield.base.results import InfiniteAverage, MeanFieldError
+from meanfield.base.answers.results import InfiniteAverage, MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import zeros
 from meanfield.functions.balls import compile_ball, constant, precision

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from meanfield.base.export import Result
-from meanfield.base.results import MeanFieldError, Status, one_line
+from meanfield.base.answers.export import Result
+from meanfield.base.answers.results import MeanFieldError, Status, one_line
 from meanfield.functions.activations import Activation
-from meanfield.symbolic.asymptotics.coefficients import Atoms
+from meanfield.symbolic.asymptotics.higher_order.coefficients import Atoms
 from meanfield.symbolic.correlator_laws.difference import Calculus, NotFar
 from meanfield.symbolic.correlator_laws.local_series import near_zero
-from meanfield.symbolic.correlator_laws.places import recursion_with, shown_exactly, zero_test
 from meanfield.symbolic.correlator_laws.settings import power_law_at_zero
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, System
+from meanfield.symbolic.correlator_laws.vanishing_variance import recursion_with, shown_exactly, zero_test
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.steps import Step
 

@@ -22,9 +22,20 @@ from dataclasses import dataclass, field, replace
 import sympy as sp
 from flint import fmpq
 
-from meanfield.base.results import MeanFieldError
-from meanfield.symbolic.asymptotics.coefficients import ONE, ZERO, Atoms, Exact, expression, of
-from meanfield.symbolic.asymptotics.logseries import NONE, UNIT, Key, Ring, Series, binomial, key, over, plus, scaled
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, ZERO, Atoms, Exact, expression, of
+from meanfield.symbolic.asymptotics.higher_order.logseries import (
+    NONE,
+    UNIT,
+    Key,
+    Ring,
+    Series,
+    binomial,
+    key,
+    over,
+    plus,
+    scaled,
+)
 
 DEPTH = fmpq(6)  # powers of 1/log l that are worked out, where a logarithm leads a denominator
 ROUNDS = 200

@@ -8,15 +8,14 @@ from functools import lru_cache
 import sympy as sp
 from flint import fmpq
 
+from meanfield.base.answers.results import MeanFieldError, Status, Term
 from meanfield.base.quantities import QUANTITIES
-from meanfield.base.results import MeanFieldError, Status, Term
 from meanfield.base.symbols import Q0, K, l
 from meanfield.functions.activations import Activation
-from meanfield.symbolic.asymptotics.coefficients import Atoms
-from meanfield.symbolic.asymptotics.logseries import UNIT, key
+from meanfield.symbolic.asymptotics.higher_order.coefficients import Atoms
+from meanfield.symbolic.asymptotics.higher_order.logseries import UNIT, key
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.correlator_laws.difference import Calculus, Expansion
-from meanfield.symbolic.correlator_laws.places import far_enough, shown_exactly
 from meanfield.symbolic.correlator_laws.scale_invariant import (
     Homogeneous,
     NotClosed,
@@ -26,6 +25,7 @@ from meanfield.symbolic.correlator_laws.scale_invariant import (
     monomial,
 )
 from meanfield.symbolic.correlator_laws.systems import CARRIED, CorrelatorLaw, System
+from meanfield.symbolic.correlator_laws.vanishing_variance import far_enough, shown_exactly
 from meanfield.symbolic.recursion import Recursion
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import sympy as sp
 from flint import fmpq
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K
-from meanfield.symbolic.asymptotics.coefficients import ONE, ZERO, Atoms, Exact, rational
-from meanfield.symbolic.averages.expansion import at_zero
+from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, ZERO, Atoms, Exact, rational
+from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average
 
 

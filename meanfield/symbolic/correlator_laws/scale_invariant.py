@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import sympy as sp
 from flint import fmpq
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, l
-from meanfield.symbolic.asymptotics.coefficients import ONE, Exact, of
-from meanfield.symbolic.asymptotics.logseries import NONE, UNIT, Key, key, plus
+from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, Exact, of
+from meanfield.symbolic.asymptotics.higher_order.logseries import NONE, UNIT, Key, key, plus
 from meanfield.symbolic.correlator_laws.difference import Calculus, Expansion
 from meanfield.symbolic.recursion import closed
 

@@ -19,10 +19,10 @@ from typing import Protocol
 import sympy as sp
 from flint import fmpq
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K
-from meanfield.symbolic.asymptotics.coefficients import ONE, ZERO, Atoms, Exact, of
-from meanfield.symbolic.asymptotics.logseries import NONE, UNIT, Series, binomial, key, plus, scaled
+from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, ZERO, Atoms, Exact, of
+from meanfield.symbolic.asymptotics.higher_order.logseries import NONE, UNIT, Series, binomial, key, plus, scaled
 from meanfield.symbolic.correlator_laws.difference import ROUNDS, Calculus, Expansion, Rate
 from meanfield.symbolic.correlator_laws.local_series import Expander, PowerSeries
 from meanfield.symbolic.equality import equal, same_structure

@@ -17,14 +17,14 @@ from typing import Any
 import sympy as sp
 from flint import fmpq
 
-from meanfield.base.export import plain
-from meanfield.base.latex import aligned
+from meanfield.base.answers.export import plain
+from meanfield.base.answers.latex import aligned
+from meanfield.base.answers.results import Law, MeanFieldError, Status, Term, of_start
 from meanfield.base.quantities import QUANTITIES
-from meanfield.base.results import Law, MeanFieldError, Status, Term, of_start
 from meanfield.base.symbols import K, l
-from meanfield.symbolic.asymptotics.coefficients import ZERO, Exact, expression
 from meanfield.symbolic.asymptotics.depth import DepthLaw
-from meanfield.symbolic.asymptotics.logseries import Key, key
+from meanfield.symbolic.asymptotics.higher_order.coefficients import ZERO, Exact, expression
+from meanfield.symbolic.asymptotics.higher_order.logseries import Key, key
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.correlator_laws.difference import Calculus, Expansion, NotFar
 from meanfield.symbolic.correlator_laws.settings import Setting

@@ -16,7 +16,7 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.base.results import Law, MeanFieldError, Status, Term
+from meanfield.base.answers.results import Law, MeanFieldError, Status, Term
 from meanfield.base.symbols import K, K_ab, Z, l
 from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
@@ -24,14 +24,14 @@ from meanfield.functions.series.infinity import normal_form
 from meanfield.functions.zeros import is_zero
 from meanfield.symbolic.asymptotics.depth import CONSTANT, DepthLaw, depth_law
 from meanfield.symbolic.asymptotics.scaling import decay_of
-from meanfield.symbolic.averages.closeness import gap_powers
+from meanfield.symbolic.averages.expansions.closeness import gap_powers
 from meanfield.symbolic.averages.node import Average, Integrand
-from meanfield.symbolic.averages.pools import MaxStretch, kind_of
-from meanfield.symbolic.averages.stretch import Stretch, stretch
+from meanfield.symbolic.averages.nodes.equal_norms import Stretch, stretch
+from meanfield.symbolic.averages.nodes.pools import MaxStretch, kind_of
+from meanfield.symbolic.criticality.chaotic_laws import inside_law
 from meanfield.symbolic.criticality.phases import Phase
-from meanfield.symbolic.criticality.settling import inside_law
-from meanfield.symbolic.fixed_points.points import start_of
-from meanfield.symbolic.fixed_points.roots import enclose, from_ball
+from meanfield.symbolic.fixed_points.all_fixed_points import start_of
+from meanfield.symbolic.fixed_points.certified_roots import enclose, from_ball
 from meanfield.symbolic.parity import parity
 from meanfield.symbolic.recursion import Recursion, closed
 

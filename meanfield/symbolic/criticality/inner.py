@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, sigma_b, sigma_w
 from meanfield.functions import balls
 from meanfield.symbolic.averages.node import Average, average, outermost

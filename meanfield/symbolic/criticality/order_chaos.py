@@ -13,21 +13,21 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.base.export import Result, plain
-from meanfield.base.latex import aligned
-from meanfield.base.named import values_by_name
-from meanfield.base.printed import wrapped
-from meanfield.base.results import MeanFieldError, Solution, Status, one_line
+from meanfield.base.answers.export import Result, plain
+from meanfield.base.answers.latex import aligned
+from meanfield.base.answers.named import values_by_name
+from meanfield.base.answers.plain_text import wrapped
+from meanfield.base.answers.results import MeanFieldError, Solution, Status, one_line
 from meanfield.base.symbols import J, K
 from meanfield.functions import balls
 from meanfield.functions.signs import segments
 from meanfield.symbolic.asymptotics.depth import grows_always
 from meanfield.symbolic.averages.base import Node, nodes_in
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.criticality.lines import DIGITS, cleared, flagged
+from meanfield.symbolic.criticality.critical_lines import DIGITS, cleared, flagged
+from meanfield.symbolic.fixed_points.certified_roots import Root, from_ball
 from meanfield.symbolic.fixed_points.half_line import zeros
-from meanfield.symbolic.fixed_points.maps import integrand
-from meanfield.symbolic.fixed_points.roots import Root, from_ball
+from meanfield.symbolic.fixed_points.variance_map import integrand
 from meanfield.symbolic.recursion import Recursion
 
 

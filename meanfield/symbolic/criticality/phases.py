@@ -7,16 +7,15 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.base.export import Result, plain
-from meanfield.base.latex import aligned, solution_tex
-from meanfield.base.printed import wrapped
-from meanfield.base.results import MeanFieldError, Solution, Status, one_line
+from meanfield.base.answers.export import Result, plain
+from meanfield.base.answers.latex import aligned, solution_tex
+from meanfield.base.answers.plain_text import wrapped
+from meanfield.base.answers.results import MeanFieldError, Solution, Status, one_line
 from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics.depth import depth_law
-from meanfield.symbolic.averages.expansion import at_infinity
+from meanfield.symbolic.averages.expansions.expansion import at_infinity
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.fixed_points.near_one import length_of, phase_of
-from meanfield.symbolic.fixed_points.points import (
+from meanfield.symbolic.fixed_points.all_fixed_points import (
     ROUNDED,
     FixedPoint,
     destination,
@@ -27,6 +26,7 @@ from meanfield.symbolic.fixed_points.points import (
     short_chi,
     start_of,
 )
+from meanfield.symbolic.fixed_points.marginality import length_of, phase_of
 from meanfield.symbolic.recursion import Recursion, closed
 
 

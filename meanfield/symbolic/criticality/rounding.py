@@ -16,10 +16,10 @@ from typing import Any
 import sympy as sp
 from mpmath.libmp import prec_to_dps
 
-from meanfield.base.results import Solution
+from meanfield.base.answers.results import Solution
 from meanfield.symbolic.criticality.phases import Phase
-from meanfield.symbolic.fixed_points.near_one import phase_of
-from meanfield.symbolic.fixed_points.points import ROUNDED, FixedPoint, FixedPoints
+from meanfield.symbolic.fixed_points.all_fixed_points import ROUNDED, FixedPoint, FixedPoints
+from meanfield.symbolic.fixed_points.marginality import phase_of
 
 REACH = 2  # units in the last place
 _SIDES = {"ordered": -1, "chaotic": 1}  # every other phase lies on the line, or is not known

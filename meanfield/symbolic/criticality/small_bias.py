@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sympy as sp
 
-from meanfield.base.results import Law, MeanFieldError, Term
+from meanfield.base.answers.results import Law, MeanFieldError, Term
 from meanfield.base.symbols import K, Z
 from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
-from meanfield.symbolic.averages.expansion import at_zero
+from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import average
 
 sigma_b2 = sp.Symbol("sigma_b2", positive=True)

@@ -14,12 +14,12 @@ from math import prod
 
 import sympy as sp
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import scalar, shown, text, whole
-from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import n as width
-from meanfield.functions.parser import expression
-from meanfield.symbolic.finite_width.pairings import Blocks, all_pairings, coset_type, even_partitions
-from meanfield.symbolic.finite_width.weingarten import weingarten
+from meanfield.functions.reading.parser import expression
+from meanfield.symbolic.finite_width.haar.pairings import Blocks, all_pairings, coset_type, even_partitions
+from meanfield.symbolic.finite_width.haar.weingarten import weingarten
 
 MOST_FACTORS = 8  # of one product; the pairs of pairings of ten factors are 893 025
 

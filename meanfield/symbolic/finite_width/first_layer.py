@@ -1,6 +1,6 @@
 r"""The first layer z¹ = W x + b of several inputs: means and correlators in moments of the inputs, exact in n.
 
-W is averaged over as in every layer (`neuron_sums`); what is summed over the inputs' coordinates is X_ab = Σ_j x_ja
+W is averaged over as in every layer (`weight_averages`); what is summed over the inputs' coordinates is X_ab = Σ_j x_ja
 x_jb/N_0 and, for weights that feel single coordinates, X_abcd = Σ_j x_ja x_jb x_jc x_jd/N_0.
 """
 
@@ -11,15 +11,15 @@ from math import prod
 
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import n
-from meanfield.symbolic.finite_width.correlators import MEANS, WHERE
+from meanfield.symbolic.finite_width.correlator_maps import MEANS, WHERE
 from meanfield.symbolic.finite_width.ensembles import Ensemble, Orthogonal
-from meanfield.symbolic.finite_width.fields import Preactivation, Sigma, Tensor, left
 from meanfield.symbolic.finite_width.layer_law import PAIRED
-from meanfield.symbolic.finite_width.linear import KINDS
-from meanfield.symbolic.finite_width.neuron_sums import WeightAverage, average_over_weights, leading, structure_of
-from meanfield.symbolic.finite_width.words import Structure, Word, quantity
+from meanfield.symbolic.finite_width.linear_correlators import KINDS
+from meanfield.symbolic.finite_width.monomials import Structure, Word, quantity
+from meanfield.symbolic.finite_width.neuron_fields import Preactivation, Sigma, Tensor, left
+from meanfield.symbolic.finite_width.weight_averages import WeightAverage, average_over_weights, leading, structure_of
 
 _LABELS = {"z": 1, "H": 2, "dH": 3, "ddI": 4, "ddII": 4}
 

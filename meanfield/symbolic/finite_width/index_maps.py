@@ -12,14 +12,14 @@ from functools import lru_cache
 
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.functions.activations import Activation
-from meanfield.symbolic.finite_width.correlators import MEANS, WHERE, correlator_map
+from meanfield.symbolic.finite_width.correlator_maps import MEANS, WHERE, correlator_map
+from meanfield.symbolic.finite_width.correlator_recursions import EXTRA, ORDER
 from meanfield.symbolic.finite_width.ensembles import Ensemble
-from meanfield.symbolic.finite_width.fields import Mean, Sigma
-from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
-from meanfield.symbolic.finite_width.recursions import EXTRA, ORDER
-from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
+from meanfield.symbolic.finite_width.monomials import lambda_b, lambda_w
+from meanfield.symbolic.finite_width.neuron_fields import Mean, Sigma
+from meanfield.symbolic.finite_width.weight_averages import C_W, C_b
 
 CONSTANTS = (C_W, C_b, lambda_w, lambda_b)
 

@@ -29,7 +29,7 @@ import sympy as sp
 
 from meanfield.base.symbols import parameter
 from meanfield.base.words import unknown
-from meanfield.symbolic.finite_width.fields import NEURON, Mean, Sigma, Tensor, labels_of, relabelled
+from meanfield.symbolic.finite_width.neuron_fields import NEURON, Mean, Sigma, Tensor, labels_of, relabelled
 
 Place = tuple[sp.Symbol, int]  # a neuron and an input
 PAIRED = (((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2)))
@@ -119,7 +119,7 @@ def first_order(f: sp.Expr, invariant: bool = True) -> tuple[sp.Expr, sp.Expr]:
 
     invariant: whether the law of the layer does not change under rotations (Gaussian and orthogonal weights).
 
-    >>> from meanfield.symbolic.finite_width.fields import Sigma, LETTERS
+    >>> from meanfield.symbolic.finite_width.neuron_fields import Sigma, LETTERS
     >>> j, k = LETTERS[:2]
     >>> print(*first_order(Sigma(0, 0, j) ** 2 * Sigma(0, 0, k) ** 2), sep=" | ")
     <σ**2>**2 | G1*<σ**2>*<∂∂ (σ**2)> + V*<σ**2>*<∂∂∂∂ (σ**2)>/4 + V*<∂∂ (σ**2)>**2/4

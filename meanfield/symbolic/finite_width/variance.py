@@ -30,15 +30,15 @@ from math import comb, factorial
 
 import sympy as sp
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import whole
-from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import parameter
 from meanfield.base.words import unknown
 from meanfield.symbolic.finite_width.ensembles import Ensemble, ensemble_of
-from meanfield.symbolic.finite_width.fields import NEURON, Mean, Sigma
+from meanfield.symbolic.finite_width.haar.pairings import partitions
 from meanfield.symbolic.finite_width.layer_law import correlator
-from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
-from meanfield.symbolic.finite_width.pairings import partitions
+from meanfield.symbolic.finite_width.neuron_fields import NEURON, Mean, Sigma
+from meanfield.symbolic.finite_width.weight_averages import C_W, C_b
 
 Series = tuple[sp.Expr, ...]  # coefficients of n⁰, 1/n, …, 1/n^N
 Place = tuple[int, int]  # (p, q) of κ_{p,q}

@@ -11,8 +11,7 @@ import sympy as sp
 from meanfield.base.symbols import n
 from meanfield.base.tex.tabular import stacked
 from meanfield.symbolic.finite_width.ensembles import ensemble_of
-from meanfield.symbolic.finite_width.fields import Expected
-from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
+from meanfield.symbolic.finite_width.neuron_fields import Expected
 from meanfield.symbolic.finite_width.variance import (
     NAMES,
     about_K,
@@ -23,6 +22,7 @@ from meanfield.symbolic.finite_width.variance import (
     sphere_moments,
     symbol,
 )
+from meanfield.symbolic.finite_width.weight_averages import C_W, C_b
 
 ORDER = 2
 r, s, delta = sp.symbols("r s delta")

@@ -13,13 +13,13 @@ from functools import lru_cache
 import sympy as sp
 from flint import arb
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Z
 from meanfield.functions import balls
 from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.fixed_points.roots import Root, enclose, sign_at
+from meanfield.symbolic.fixed_points.certified_roots import Root, enclose, sign_at
 from meanfield.symbolic.recursion import closed
 
 x = Z[0]

@@ -19,17 +19,26 @@ from functools import cache, lru_cache
 import sympy as sp
 from flint import acb, arb
 
-from meanfield.base.results import MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Z
 from meanfield.functions import balls
 from meanfield.functions.growth import bound, tail
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.signs import Masses, Segment, segments
-from meanfield.symbolic.averages.expansion import at_infinity, at_zero
-from meanfield.symbolic.averages.moments import moment, power_parts
+from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero
+from meanfield.symbolic.averages.expansions.moments import moment, power_parts
 from meanfield.symbolic.averages.node import Average, outermost
+from meanfield.symbolic.fixed_points.certified_roots import (
+    FAR,
+    Root,
+    crossings,
+    enclose,
+    exactly,
+    refine,
+    sign_at,
+    walk,
+)
 from meanfield.symbolic.fixed_points.exclusion import excluded
-from meanfield.symbolic.fixed_points.roots import FAR, Root, crossings, enclose, exactly, refine, sign_at, walk
 from meanfield.symbolic.recursion import closed
 
 x = Z[0]

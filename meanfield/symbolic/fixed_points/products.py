@@ -17,8 +17,8 @@ from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import at, pieces
 from meanfield.functions.signs import Masses, segments
 from meanfield.symbolic.averages.node import average, outermost
+from meanfield.symbolic.fixed_points.certified_roots import enclose
 from meanfield.symbolic.fixed_points.half_line import Zeros, zeros
-from meanfield.symbolic.fixed_points.roots import enclose
 
 
 @dataclass(frozen=True)

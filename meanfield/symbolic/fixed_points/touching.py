@@ -13,8 +13,8 @@ import sympy as sp
 from meanfield.base.symbols import K
 from meanfield.functions import balls, zeros
 from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.fixed_points.certified_roots import Root, crossings, refine, sign_at, value_at
 from meanfield.symbolic.fixed_points.half_line import Zeros
-from meanfield.symbolic.fixed_points.roots import Root, crossings, refine, sign_at, value_at
 from meanfield.symbolic.recursion import closed
 
 DIGITS = 50

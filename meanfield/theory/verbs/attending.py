@@ -1,10 +1,10 @@
 """What happens to the tokens of a network with attention at large depth: whether they come together, and how fast.
 
 At rank collapse, where every two tokens are alike, K, J and what is left of their differences obey maps of K alone
-`symbolic/blocks/collapse`). Tokens come together where distance/K falls to 0, since an Attention takes of a small
-difference its third power; J follows where scores fade, too. Elsewhere they end at a correlation c* < 1, a zero of the
-map of c, which is searched for. That tokens which start far apart come together is not proved by maps at c = 1, so what
-is said of where tokens end is never CERTIFIED or EXACT.
+`symbolic/recursions/tokens/collapse`). Tokens come together where distance/K falls to 0, since an Attention takes of a
+small difference its third power; J follows where scores fade, too. Elsewhere they end at a correlation c* < 1, a zero
+of the map of c, which is searched for. That tokens which start far apart come together is not proved by maps at c = 1,
+so what is said of where tokens end is never CERTIFIED or EXACT.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from dataclasses import replace
 
 import sympy as sp
 
+from meanfield.base.answers.results import MeanFieldError, Solution, Status, Term
 from meanfield.base.arguments import choice
-from meanfield.base.results import MeanFieldError, Solution, Status, Term
 from meanfield.base.symbols import K, l, parameter
 from meanfield.symbolic.asymptotics import depth as _depth
-from meanfield.symbolic.asymptotics.cells import At
 from meanfield.symbolic.asymptotics.comparing import direction
-from meanfield.symbolic.asymptotics.growth import Growth, grown
+from meanfield.symbolic.asymptotics.exponent_cells import At
+from meanfield.symbolic.asymptotics.log_growth import Growth, grown
 from meanfield.symbolic.averages.base import nodes_in
-from meanfield.symbolic.averages.expansion import at_infinity
-from meanfield.symbolic.blocks.attention import DIFFERENCE
-from meanfield.symbolic.blocks.collapse import collapsed, score_variances
-from meanfield.symbolic.blocks.first import begun
+from meanfield.symbolic.averages.expansions.expansion import at_infinity
 from meanfield.symbolic.criticality.order_chaos import OrderChaosLine, order_chaos_line
 from meanfield.symbolic.criticality.phases import Phase, phase_at
 from meanfield.symbolic.recursion import Recursion
-from meanfield.theory.verbs import positions
-from meanfield.theory.verbs.maps import Maps
+from meanfield.symbolic.recursions.first import begun
+from meanfield.symbolic.recursions.tokens.attention_rule import DIFFERENCE
+from meanfield.symbolic.recursions.tokens.collapse import collapsed, score_variances
+from meanfield.theory.asked import positions
+from meanfield.theory.asked.architecture_maps import Maps
 
 QUANTITIES = ("K", "J", "distance", "c")
 NAMES = {-1: "ordered", 0: "critical", 1: "chaotic"}

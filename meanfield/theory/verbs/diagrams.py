@@ -8,28 +8,18 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import choice, flag, scalar
-from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import J
 from meanfield.networks.folds import skip_of
 from meanfield.networks.records import OWN, Param
-from meanfield.symbolic.blocks.exchangeable import attends
-from meanfield.symbolic.blocks.naming import describe
-from meanfield.symbolic.blocks.recursions import plain_form
 from meanfield.symbolic.recursion import Recursion
-from meanfield.theory.verbs import positions
-from meanfield.theory.verbs.kept import keeps
-from meanfield.theory.verbs.laws import closing_law, growing_law
-from meanfield.theory.verbs.maps import Maps
-from meanfield.theory.verbs.places import (
-    correlations_of,
-    is_odd,
-    line_and_points,
-    neutrality_line_of,
-    phase_of,
-    place,
-)
-from meanfield.theory.verbs.values import (
+from meanfield.symbolic.recursions.block_recursions import plain_form
+from meanfield.symbolic.recursions.naming import describe
+from meanfield.symbolic.recursions.tokens.exchangeable import attends
+from meanfield.theory.asked import positions
+from meanfield.theory.asked.architecture_maps import Maps
+from meanfield.theory.asked.given_values import (
     decided,
     deviations,
     double,
@@ -40,11 +30,21 @@ from meanfield.theory.verbs.values import (
     symbols_of,
     with_values,
 )
+from meanfield.theory.asked.kept_answers import keeps
+from meanfield.theory.verbs.at_a_point import (
+    correlations_of,
+    is_odd,
+    line_and_points,
+    neutrality_line_of,
+    phase_of,
+    place,
+)
+from meanfield.theory.verbs.laws import closing_law, growing_law
 
 if TYPE_CHECKING:
     from meanfield.bias.initial import Bias
     from meanfield.presentation.bias_diagrams import BiasDiagram
-    from meanfield.presentation.diagrams import PhaseDiagram
+    from meanfield.presentation.phase_diagram import PhaseDiagram
 
 
 AXIS = (0.0, 3.0, 300)  # unless given
@@ -67,7 +67,7 @@ def diagram(
     given = {"sigma_w": sigma_w, "sigma_b": sigma_b}
     given = {k: AXIS if v is None and k in known else v for k, v in given.items()}
     sigma_w, sigma_b = (([v] if k not in known else v) for k, v in deviations(theory, given).items())
-    from meanfield.presentation.diagrams import (  # NumPy is loaded only when numbers are asked for
+    from meanfield.presentation.phase_diagram import (  # NumPy is loaded only when numbers are asked for
         axis,
         phase_diagram,
     )
@@ -112,8 +112,8 @@ def _nested(theory: Maps, recursion: Recursion, w, b, norm: float, rest: dict) -
     """The diagram of a network whose growth of J is an average over what a batch shares."""
     import numpy as np
 
-    from meanfield.numeric.nested import settled
-    from meanfield.presentation.diagrams import PhaseDiagram
+    from meanfield.numeric.phases.nested_maps import settled
+    from meanfield.presentation.phase_diagram import PhaseDiagram
 
     W, B = np.meshgrid(w, b)
     V, growth, _ = settled(recursion, {"sigma_w": W, "sigma_b": B} | rest)
@@ -123,8 +123,8 @@ def _nested(theory: Maps, recursion: Recursion, w, b, norm: float, rest: dict) -
 
 def _bias_diagram(theory: Maps, base: PhaseDiagram, line: bool, jumps: bool, parameters: dict) -> BiasDiagram:
     """c* and the bias over the grid of a diagram that has K* and χ_J*."""
-    from meanfield.numeric.gaps import compile_gaps
-    from meanfield.numeric.settling import Plain, Stepwise
+    from meanfield.numeric.phases.correlation_grids import Plain, Stepwise
+    from meanfield.numeric.phases.gaps import compile_gaps
     from meanfield.presentation.bias_diagrams import bias_diagram
 
     if (theory.first.sigma_w, theory.first.sigma_b) != OWN:

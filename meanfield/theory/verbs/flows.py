@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy as sp
 
+from meanfield.base.answers.arrays import Arrays
+from meanfield.base.answers.drawing import plot_flow
+from meanfield.base.answers.export import Numbers, plain
+from meanfield.base.answers.named import Formulas
+from meanfield.base.answers.plain_text import wrapped
+from meanfield.base.answers.results import MeanFieldError, one_line
 from meanfield.base.arguments import whole
-from meanfield.base.arrays import Arrays
-from meanfield.base.drawing import plot_flow
-from meanfield.base.export import Numbers, plain
-from meanfield.base.named import Formulas
-from meanfield.base.printed import wrapped
-from meanfield.base.results import MeanFieldError, one_line
 from meanfield.base.symbols import L
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.theory.verbs.maps import Maps
-from meanfield.theory.verbs.running import run as run_of
+from meanfield.theory.asked.architecture_maps import Maps
+from meanfield.theory.verbs.propagating import run as run_of
 
 if TYPE_CHECKING:
-    from meanfield.numeric.solvers import Run
+    from meanfield.numeric.run.depth_iteration import Run
 
 SHALLOWEST, DEEPEST = 16, 2048  # blocks of the networks of the extrapolation
 FEWEST = 4  # networks of it

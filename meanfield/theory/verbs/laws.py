@@ -7,33 +7,31 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from meanfield.base.answers.results import MeanFieldError, Term
 from meanfield.base.arguments import choice, scalar, shown, whole
 from meanfield.base.arguments import names as names_of
 from meanfield.base.quantities import CORRELATORS
-from meanfield.base.results import MeanFieldError, Term
 from meanfield.base.symbols import Q0, l
 from meanfield.correlators.depth_laws import large_depth
 from meanfield.symbolic.asymptotics import depth as _depth
-from meanfield.symbolic.asymptotics.branch import Branch, branch
-from meanfield.symbolic.asymptotics.cells import At
 from meanfield.symbolic.asymptotics.comparing import direction
-from meanfield.symbolic.asymptotics.fisher import plain_fisher_law
-from meanfield.symbolic.asymptotics.further import MOST_ORDER
-from meanfield.symbolic.asymptotics.growth import Growth, grown
-from meanfield.symbolic.asymptotics.phase_tree import PAIR
-from meanfield.symbolic.asymptotics.projections import ProjectionLaw, projection_law
-from meanfield.symbolic.blocks.exchangeable import attends
-from meanfield.symbolic.blocks.recursions import plain_form
+from meanfield.symbolic.asymptotics.exponent_cells import At
+from meanfield.symbolic.asymptotics.higher_order.higher_order_laws import MOST_ORDER
+from meanfield.symbolic.asymptotics.log_growth import Growth, grown
+from meanfield.symbolic.asymptotics.schedules.branch import Branch, branch
+from meanfield.symbolic.asymptotics.schedules.fisher import plain_fisher_law
+from meanfield.symbolic.asymptotics.schedules.projections import ProjectionLaw, projection_law
+from meanfield.symbolic.asymptotics.tables.phase_tree import PAIR
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
 from meanfield.symbolic.criticality import closing
-from meanfield.symbolic.criticality.points import CriticalPoint
+from meanfield.symbolic.criticality.critical_points import CriticalPoint
 from meanfield.symbolic.recursion import c0 as start_c0
+from meanfield.symbolic.recursions.block_recursions import plain_form
+from meanfield.symbolic.recursions.tokens.exchangeable import attends
 from meanfield.symbolic.steps import Domain
-from meanfield.theory.verbs import attending, positions
-from meanfield.theory.verbs.kept import keeps
-from meanfield.theory.verbs.maps import Maps
-from meanfield.theory.verbs.places import correlations_of, is_odd, phase_of, place
-from meanfield.theory.verbs.values import (
+from meanfield.theory.asked import positions
+from meanfield.theory.asked.architecture_maps import Maps
+from meanfield.theory.asked.given_values import (
     decided,
     double,
     exact_number,
@@ -42,12 +40,15 @@ from meanfield.theory.verbs.values import (
     require_cosine,
     with_values,
 )
+from meanfield.theory.asked.kept_answers import keeps
+from meanfield.theory.verbs import attending
+from meanfield.theory.verbs.at_a_point import correlations_of, is_odd, phase_of, place
 
 #: inside a residual block: the variance behind its inner Dense, mean squared gradients by z, weights and biases
 OF_BLOCKS = ("K[1]", "G_z", "G_w[1]", "G_b[1]", "G_w[2]", "G_b[2]")
 
 if TYPE_CHECKING:
-    from meanfield.numeric.widths import WidthSchedule
+    from meanfield.numeric.run.layer_widths import WidthSchedule
     from meanfield.presentation.phase_tables import PhaseTable, ScheduledLaw
 
 
@@ -312,16 +313,16 @@ def schedule_of_widths(
     **parameters,
 ) -> WidthSchedule:
     """`Theory.width_schedule`."""
-    from meanfield.numeric import widths
-    from meanfield.theory.verbs.running import run
+    from meanfield.numeric.run import layer_widths
+    from meanfield.theory.verbs.propagating import run
 
-    width, multiple = widths.checked_sizes(width, multiple)
-    choice(fixed, "fixed", widths.ENDS)
+    width, multiple = layer_widths.checked_sizes(width, multiple)
+    choice(fixed, "fixed", layer_widths.ENDS)
     ratio = double("factor", scalar(factor, "factor"))
     if not ratio > 1:
         raise MeanFieldError(f"factor must be a number > 1, but {shown(factor)} was given.")
-    widths.refuse_rigid(theory.block)
-    expand = widths.inner_factors(theory.block, parameters)
+    layer_widths.refuse_rigid(theory.block)
+    expand = layer_widths.inner_factors(theory.block, parameters)
     deep = run(
         theory,
         sigma_w=sigma_w,
@@ -334,4 +335,4 @@ def schedule_of_widths(
     )
     if deep.log_G_z.ndim != 1:
         raise MeanFieldError("Widths are those of one network; give one number for each parameter.")
-    return widths.width_schedule(deep.log_G_z, width, float(ratio), fixed, multiple, expand)
+    return layer_widths.width_schedule(deep.log_G_z, width, float(ratio), fixed, multiple, expand)

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import choice, one_point, refuse_not_real, scalar, shown, whole
 from meanfield.base.arguments import names as names_of
-from meanfield.base.limits import require_memory
-from meanfield.base.results import MeanFieldError
+from meanfield.base.budgets import require_memory
 from meanfield.base.words import no_parameter, unknown
 from meanfield.functions.activations import activation
 from meanfield.networks.folds import activations_of, dense_of, fold, mixing, symbols_in
 from meanfield.networks.records import Block, Dense, Param
-from meanfield.numeric.tokens.attention import workspace
-from meanfield.numeric.tokens.sampling import Sampled, Setting, draw_all
-from meanfield.theory.verbs.maps import Maps
-from meanfield.theory.verbs.values import decided, deviations, double, numbered
+from meanfield.numeric.tokens.drawn_heads import workspace
+from meanfield.numeric.tokens.token_sampling import Sampled, Setting, draw_all
+from meanfield.theory.asked.architecture_maps import Maps
+from meanfield.theory.asked.given_values import decided, deviations, double, numbered
 
 QUANTITIES = ("K", "K_ab", "J", "chi")
 NOTED = ("branch", "entropy", "query_share", "scores")  # of every skip, and of every Attention

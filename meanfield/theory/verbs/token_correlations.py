@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError, Status
-from meanfield.numeric.correlations import CorrelationPoint, Correlations
-from meanfield.numeric.roots import zeros
-from meanfield.numeric.solvers import propagate
+from meanfield.base.answers.results import MeanFieldError, Status
+from meanfield.numeric.phases.correlations import CorrelationPoint, Correlations
+from meanfield.numeric.phases.float_roots import zeros
+from meanfield.numeric.run.depth_iteration import propagate
 from meanfield.symbolic.recursion import Recursion
-from meanfield.theory.verbs import positions
+from meanfield.theory.asked import positions
+from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.verbs.attending import phase
-from meanfield.theory.verbs.maps import Maps
 
 SEARCHED = 512  # correlations between which a change of sign is looked for
 _LARGE = (1e5, 1e6)  # variances from which zeros of the map of c are taken to infinity

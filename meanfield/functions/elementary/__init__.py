@@ -1,0 +1,216 @@
+"""Every function h(u) that formulas and closed forms may hold: one record each (`Head`), and what is asked of them all.
+
+`add` puts a new one in: from then on it is parsed, bounded, expanded, integrated in balls, lowered, and run in
+networks. No other module holds a table of heads; docs/functions.md says how a record is written.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import sympy as sp
+
+from meanfield.base import scalars
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.scalars import Scalar
+from meanfield.base.symbols import HeadFunction
+from meanfield.functions.elementary.exponential import EXPONENTIAL, NUMPY
+from meanfield.functions.elementary.oscillatory import WAVES
+from meanfield.functions.elementary.power_like import POWERS
+from meanfield.functions.elementary.record import ExponentialGrowth, Head, PowerEnd
+
+T = TypeVar("T")
+
+HEADS: dict[type, Head] = {h.function: h for h in (*EXPONENTIAL, *POWERS, *WAVES)}
+_ADDED: list[Head] = []
+#: name in a formula → (1, SymPy class)
+NAMES: dict[str, tuple[int | None, Callable[..., sp.Expr]]] = {}
+
+
+def _named(head: Head) -> None:
+    NAMES.update({name: (1, head.function) for name in head.names})
+
+
+for _head in HEADS.values():
+    _named(_head)
+
+
+def add(head: Head, scalar: Scalar) -> None:
+    """Make a new function known: `head` to the theory, `scalar` (its text and derivatives, which share nothing with
+    `head`) to finite networks.
+
+    `functions.consistency.assert_head` tells whether the two records are right.
+
+    Raises: MeanFieldError where the function or one of its names is taken.
+    """
+    taken = [name for name in head.names if name in NAMES or scalars.known(name)]
+    if head.function in HEADS or taken:
+        raise MeanFieldError(
+            f"The function {head.name} was to be added, but {(taken or [head.name])[0]} is known already; take a name "
+            "of its own."
+        )
+    if not head.names or any(not name.isidentifier() for name in head.names):
+        raise MeanFieldError(f"The function {head.name} was to be added; its record needs identifiers as names.")
+    HEADS[head.function] = head
+    _ADDED.append(head)
+    _named(head)
+    for name in head.names:
+        scalars.add(name, scalar)
+    _forget()
+
+
+def remove(head: Head) -> None:
+    """Take back what `add` did."""
+    if head not in _ADDED:
+        raise MeanFieldError(f"The function {head.name} was to be removed, but it was not added in this process.")
+    del HEADS[head.function]
+    _ADDED.remove(head)
+    for name in head.names:
+        del NAMES[name]
+        scalars.remove(name)
+    _forget()
+
+
+@contextmanager
+def trial(head: Head) -> Iterator[None]:
+    """`head` known for a while, under no name: what the machinery makes of a record that has not been added."""
+    before = HEADS.get(head.function)
+    if before is head:
+        yield
+        return
+    HEADS[head.function] = head
+    _forget()
+    try:
+        yield
+    finally:
+        if before is None:
+            del HEADS[head.function]
+        else:
+            HEADS[head.function] = before
+        _forget()
+
+
+_CACHES: list[Any] = []
+
+
+def cached(maxsize: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """`lru_cache` for what follows from records: it is forgotten when they change."""
+
+    def wrap(function: Callable[..., T]) -> Callable[..., T]:
+        found = lru_cache(maxsize=maxsize)(function)
+        _CACHES.append(found)
+        return found
+
+    return wrap
+
+
+def _forget() -> None:
+    for cache in _CACHES:
+        cache.cache_clear()
+
+
+def head_of(what: Any) -> Head | None:
+    """The record of an expression's function, or of a SymPy class; None for anything else."""
+    return HEADS.get(what if isinstance(what, type) else what.func)
+
+
+@cached(64)
+def where(attribute: str) -> tuple[Any, ...]:
+    """The SymPy classes of all heads with this property (`Head.bends`, `Head.positive`, …), for `has` and `atoms`."""
+    return tuple(f for f, h in HEADS.items() if getattr(h, attribute))
+
+
+def records(attribute: str) -> Iterator[Head]:
+    """The heads that have something there: a field that is not None, a property that holds."""
+    return (HEADS[f] for f in where(attribute))
+
+
+@cached(1)
+def own() -> tuple[type, ...]:
+    """The classes that SymPy lacks: they are written by functions that it has (`written`)."""
+    return tuple(f for f in HEADS if issubclass(f, HeadFunction))
+
+
+def written(e: sp.Expr) -> sp.Expr:
+    """`e` with every function that SymPy lacks written out: log(1 + e^u) for softplus(u)."""
+    return e.replace(lambda a: isinstance(a, own()), lambda a: a.func.written(*a.args)) if e.has(*own()) else e
+
+
+def far_out(e: sp.Expr, w: sp.Symbol) -> sp.Expr:
+    """`e`, a function of w > 0, with heads of what grows as w → 0 by what they are there: atan u = ±π/2 - atan(1/u).
+    Heads with logarithms there stay.
+
+    Raises: NotImplementedError (of SymPy's) where it is not known whether an argument grows.
+    """
+
+    def far(head: Head, u: sp.Expr) -> sp.Expr:
+        lead, power = sp.together(u).leadterm(w) if u.has(w) else (sp.S.Zero, sp.S.Zero)
+        if not power.is_negative:
+            return head.function(u)
+        if not (lead.is_positive or lead.is_negative):
+            raise NotImplementedError(f"the sign of {u}")
+        end = head.end(1 if lead.is_positive else -1)
+        if not isinstance(end, PowerEnd) or any(m for _, m, _ in end.parts):
+            return head.function(u)
+        return sp.Add(*[sp.Abs(u) ** p * A(1 / u) if p else A(1 / u) for p, _, A in end.parts])
+
+    for head in records("power_like"):
+        if e.has(head.function):
+            e = e.replace(head.function, lambda u, h=head: far(h, u))
+    return e
+
+
+def numpy_texts() -> Mapping[str, str]:
+    """By name, what NumPy lacks: text in x, over `np` and `special()`."""
+    return NUMPY | {h.name: h.numpy for h in records("numpy")}
+
+
+def mpmath_functions() -> Mapping[str, Callable]:
+    """By name, what mpmath lacks."""
+    return {f.__name__: HEADS[f].mpmath for f in own()}
+
+
+@cached(1)
+def fingerprint() -> str:
+    """All that decides what the functions added in this process compute: a part of the name of stored modules."""
+    return "\n".join(f"{h.name} {h.names} {h.values} {h.code} {_identity(h.function)} {_fields(h)}" for h in _ADDED)
+
+
+def _fields(head: Head) -> str:
+    return " ".join(_identity(value) for value in vars(head).values() if callable(value))
+
+
+def _identity(function: Callable) -> str:
+    """The text of a function or class, else its code."""
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        code = getattr(function, "__code__", None)
+        return repr(function) if code is None else f"{code.co_code.hex()} {code.co_consts} {code.co_names}"
+
+
+def vast(e: sp.Expr, most: float = 709.0) -> sp.Expr | None:
+    """The innermost e^u, sinh u, cosh u or power of numbers in `e` that is larger than e^most, or smaller than
+    e^-10^6; None where there is none.
+
+    Its digits would fill the memory, or take hours: exp(exp(1e30)) has 10^(4·10^29) of them. 709 is the logarithm of
+    the largest double.
+    """
+    for node in sp.postorder_traversal(e):
+        if not node.is_number:
+            continue
+        if isinstance(node, where("grows_exponentially")):
+            growth = HEADS[node.func].growth
+            one_sided = isinstance(growth, ExponentialGrowth) and growth.signs == (1,)
+            size = sp.N(node.args[0] if one_sided else sp.Abs(node.args[0]), 15)
+        elif node.is_Pow and (abs(node.exp) > 1000 if node.exp.is_Rational else True):
+            size = sp.N(node.exp * sp.log(sp.Abs(node.base)), 15)
+        else:
+            continue
+        if size.is_extended_real and not -1e6 <= size <= most:
+            return node
+    return None

@@ -1,0 +1,104 @@
+"""The source of a kernel's loops: which averages over pairs take their closed forms, and what these were measured to
+miss."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+import sympy as sp
+
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.symbols import K_aa, K_ab, K_bb, Z
+from meanfield.functions import balls
+from meanfield.functions.piecewise import pieces
+from meanfield.kernels.loops.generate import APART, HEADER, INLINE, block_source, few_source
+from meanfield.kernels.loops.pair_loops import LEAST
+from meanfield.kernels.loops.plans import NotCovered, Plan
+from meanfield.numeric.lowering.averages.planes import separate
+from meanfield.numeric.lowering.averages.two_gaussians import FAR, _closed_box, _scales, closed_text, needs_care
+from meanfield.numeric.lowering.evaluators import MARGIN
+from meanfield.numeric.lowering.text import printing
+from meanfield.numeric.quadrature.gaussian_averages import resolved
+from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.recursion import closed
+
+_COVARIANCE = ("product", "slope")  # pairings that a covariance answers
+SERIES = 2e-14  # of √(⟨f²⟩⟨g²⟩): what coefficients read off tables miss
+
+
+def generated(found: Plan, entry: str) -> tuple[str, dict[str, np.ndarray]]:
+    """(source, arrays) of the loop over "block"s of pairs, or over a "few" single ones. Raises: NotCovered."""
+    texts, boxes, error = "", [], SERIES
+    least = -1.0 if all(_steady(n) for s in found.pairings for n, p in s.items() if p.kind in _COVARIANCE) else LEAST
+    functions: dict[sp.Expr, str] = {}
+    if entry == "block":
+        for step in found.pairings:
+            for node, pairing in step.items():
+                form = _closed(node)
+                if form is None:
+                    continue
+                own = f"pair_{len(functions)}"
+                texts += closed_text(form[0], own, far=False) + "\n"
+                functions[node] = own
+                one, other, _ = found.groups[pairing.group]
+                boxes += [(found.expansions[e].variance, *form[1]) for e in (one, other) if form[1] != (0.0, np.inf)]
+                error = max(error, MARGIN * _missed(form[0], texts, own, node, least < 0))
+    used = sorted({p.group for s in found.pairings for n, p in s.items() if n not in functions})
+    try:
+        body, size = block_source(found, functions) if entry == "block" else few_source(found)
+    except MeanFieldError as open_node:  # maxima and other averages that only the recursion of two inputs lowers
+        raise NotCovered(str(open_node)) from open_node
+    text = HEADER.format(summary=f"{entry} of pairs") + printing.helpers_for(texts + body)
+    text += printing.decorated(APART + texts, INLINE) + body
+    return text, {
+        "boxes": np.array(sorted(set(boxes)), dtype=float).reshape(-1, 3),
+        "groups": np.array(used, dtype=np.int64),
+        "error": np.array(error),
+        "least": np.array(least),
+        "workspace": np.array(size),
+    }
+
+
+def _steady(node: sp.Expr) -> bool:
+    """Whether ⟨f g⟩ rises with the covariance by no more than √(⟨f′²⟩⟨g′²⟩), finite: f and g jump nowhere."""
+    return isinstance(node, Average) and all(_continuous(f) for f in separate(node))
+
+
+@lru_cache(maxsize=256)
+def _continuous(f: sp.Expr) -> bool:
+    try:
+        return not pieces(f, Z[0]).jumps() and resolved(pieces(f, Z[0]).diff().expr)[1] < 1e-9
+    except MeanFieldError:
+        return False
+
+
+def _closed(node: sp.Expr) -> tuple[sp.Expr, tuple[float, float]] | None:
+    """(closed form over (K_aa, K_ab, K_bb), between which variances it keeps its digits)."""
+    if not isinstance(node, Average):
+        return None
+    plain = Average(node.args[0], sp.Tuple(K_aa, K_ab, K_bb), *node.args[2:])
+    form = closed(plain)
+    if form.has(Average):
+        return None
+    box = _closed_box(form, plain)
+    if box is None or box[0] > 1e-4:
+        return None
+    return form, ((box[0], min(box[1], FAR)) if needs_care(form) else box)  # beyond, pairs go one by one
+
+
+def _missed(form: sp.Expr, texts: str, name: str, node: Average, close: bool) -> float:
+    """What a closed form misses in floats, of √(⟨f²⟩⟨g²⟩), at sample places; close: of close inputs, too."""
+    f, worst = printing.interpret(texts, name), 0.0
+    apart = printing.interpret(APART, "_apart")
+    scales = _scales(node)
+    places = [(0.01, 1.0, -0.9), (1.0, 1.0, 0.3), (1.0, 100.0, 0.9), (0.01, 0.01, 0.999), (1.0, 1.0, 0.0)]
+    if close:
+        places += [(1.0, 1.0, 1 - 1e-7), (0.01, 100.0, 1 - 1e-10), (1.0, 100.0, 1 - 1e-13), (0.01, 0.01, 1.0)]
+    for a, b, c in places:
+        ab = c * math.sqrt(a * b)
+        exact = balls.certified(form.subs({K_aa: sp.Rational(a), K_bb: sp.Rational(b), K_ab: sp.Rational(ab)}), 20)
+        scale = math.sqrt(scales[a][0] * scales[b][1])
+        worst = max(worst, abs(float(exact - f(a, ab, b, apart(a, ab, b)))) / scale)
+    return worst

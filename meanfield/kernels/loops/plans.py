@@ -1,0 +1,287 @@
+"""What a recursion of two inputs asks of each input alone, and which averages over pairs it is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import sympy as sp
+
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
+from meanfield.functions.piecewise import pieces
+from meanfield.numeric.lowering.averages.planes import separate
+from meanfield.numeric.quadrature.evaluation import evaluate
+from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.nodes.equal_norms import Stretch
+from meanfield.symbolic.averages.nodes.unequal_norms import Chord, Rise, Turn
+from meanfield.symbolic.equality import quotient
+from meanfield.symbolic.recursion import Recursion, StateVar
+from meanfield.symbolic.steps import Step
+
+SIDES = (K_aa, K_bb)
+PROBES = np.array([0.31, 0.87, 1.73, 2.9, -0.23, -0.71, -1.37, -2.3])
+
+
+class NotCovered(MeanFieldError):
+    """A recursion with averages that are not of pairs of functions of one variable each."""
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """A function of one Gaussian, its derivative, and the number of its variance among what is known of each input."""
+
+    f: sp.Expr
+    slope: sp.Expr
+    variance: int
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """An average over two inputs: ⟨f g⟩ of two expansions over cov, or factor times its derivative by the covariance
+    (slope); chord, turn, rise: what the same series say of how far f moves the inputs apart."""
+
+    node: sp.Expr
+    kind: str
+    group: int
+    factor: float = 1.0
+
+
+@dataclass
+class Plan:
+    """A recursion of two inputs, taken apart.
+
+    alone: the variables of one input, with their side and the symbol that stands for them in the recursion of a single
+    input; both: symbols of pairs; inputs: formulas in K of what each input brings to a layer beside K, numbered from 2
+    on (0 is K, 1 the K of the layer that is made); groups: (expansion of one input, of the other, covariance);
+    pairings: the averages of each step, each in a group; steps: the maps of what is carried of a pair, with one-sided
+    parts as symbols (`side`).
+    """
+
+    recursion: Recursion
+    alone: dict[sp.Symbol, tuple[str, sp.Symbol]]
+    both: set[sp.Symbol] = field(default_factory=set)
+    inputs: list[sp.Expr] = field(default_factory=list)
+    expansions: list[Expansion] = field(default_factory=list)
+    groups: list[tuple[int, int, tuple[sp.Expr, ...]]] = field(default_factory=list)
+    pairings: list[dict[sp.Expr, Pairing]] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def state(self) -> tuple[StateVar, ...]:
+        """What is carried of a pair."""
+        return tuple(v for v in self.recursion.state if v.symbol not in self.alone)
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of the numbers that come with each layer, in the order of the rows of `sigma`."""
+        return [p.name for p in self.recursion.parameters if p.name not in ("Q0", "c0")]
+
+    def side(self, e: sp.Expr) -> str | None:
+        """ "a" or "b" of a formula of one input alone ("a" of one that holds neither), None of one of both."""
+        free = e.free_symbols
+        if free & self.both:
+            return None
+        sides = {self.alone[s][0] for s in free if s in self.alone}
+        return None if len(sides) == 2 else "b" if sides == {"b"} else "a"
+
+    def holds(self, e: sp.Expr) -> bool:
+        """Whether a formula holds variables of an input."""
+        return bool(e.free_symbols & set(self.alone))
+
+    def number(self, e: sp.Expr) -> int:
+        """The number of a one-sided formula among what inputs bring."""
+        e = e.xreplace({s: own for s, (_, own) in self.alone.items()})
+        if e == K:
+            return 0
+        if e not in self.inputs:
+            self.inputs.append(e)
+        return self.inputs.index(e) + 2
+
+
+def side(name: str, j: int) -> sp.Symbol:
+    """What input "a" or "b" brings: its K, K of the layer that is made, further numbers."""
+    return sp.Symbol(("K_", "K_next_")[j] + 2 * name if j < 2 else f"x{j}_{name}", real=True, nonnegative=True)
+
+
+def plan(recursion: Recursion) -> Plan:
+    """The plan of a recursion with K_aa and K_bb in its state. Raises: NotCovered."""
+    of_one = [v for v in recursion.state if "_aa" in v.name or "_bb" in v.name]
+    alone = {v.symbol: ("ab"["_bb" in v.name], single(v)) for v in of_one}
+    found = Plan(recursion, alone, {v.symbol for v in recursion.state} - set(alone))
+    norms = {i: alone[v.symbol][0] for i, v in enumerate(recursion.state) if v.symbol in alone}
+    for step in recursion.steps:
+        whole: dict[sp.Symbol, sp.Expr] = {}  # intermediates of one input alone
+        lets = []
+        for symbol, e in step.lets:
+            e = e.xreplace(whole)
+            if found.side(e) is None:
+                lets.append((symbol, e))
+                found.both.add(symbol)
+            else:
+                whole[symbol] = e
+        maps = [sp.sympify(e).xreplace(whole) for e in step.next]
+        made = {maps[i]: side(w, 1) for i, w in norms.items() if recursion.state[i].symbol in SIDES}
+        changed = Step(
+            tuple(_apart(found, e, made) for i, e in enumerate(maps) if i not in norms),
+            tuple((s, _apart(found, e, made)) for s, e in lets),
+        )
+        pairings: dict[sp.Expr, Pairing] = {}
+        every = (*(e for _, e in changed.lets), *changed.next)
+        for kinds in ((Stretch,), (Average, Rise)):  # the distance decides the correlation of a group
+            for e in every:
+                for node in sorted(e.atoms(*kinds) - set(pairings), key=str):
+                    pairings[node] = _pairing(found, node)
+        found.pairings.append(pairings)
+        found.steps.append(changed)
+    return found
+
+
+def _apart(found: Plan, e: sp.Expr, made: dict[sp.Expr, sp.Symbol]) -> sp.Expr:
+    """The formula with its parts of one input alone as symbols."""
+    if e in made:
+        return made[e]
+    if e in found.alone and e not in SIDES:
+        return side(found.alone[e][0], found.number(e))
+    if isinstance(e, (Stretch, Rise)) or (isinstance(e, Average) and e.n > 1) or not e.args:
+        return e
+    if e.has(Average) and (which := found.side(e)) is not None and not any(a.n > 1 for a in e.atoms(Average)):
+        return side(which, found.number(e))
+    return e if isinstance(e, Average) else e.func(*[_apart(found, a, made) for a in e.args])
+
+
+def single(v: StateVar) -> sp.Symbol:
+    """The symbol of a variable of one of two inputs in the recursion of a single input."""
+    return K if v.symbol in SIDES else sp.Symbol(v.name.replace("_aa", "").replace("_bb", ""), real=True)
+
+
+def _pairing(found: Plan, node: sp.Expr) -> Pairing:
+    cov: tuple[sp.Expr, ...]
+    match node:
+        case Chord():
+            f, (A, B) = node.function, node.variances
+            kind, cov = "turn" if isinstance(node, Turn) else "chord", (A, node.apart, B, node.tilt)
+        case Stretch():
+            f, A, B = node.function, node.variance, node.variance
+            kind, cov = "stretch", (A, node.apart, B)
+        case Rise():
+            f, (A, B) = node.args[0].expr, node.args[1:3]
+            kind, cov = "rise", ()
+        case Average() if node.n == 2 and not any(node.mean) and not node.args[3] and not node.mixed:
+            return _product(found, node)
+        case _:
+            raise NotCovered(f"{node} is no average over pairs of functions of one variable each.")
+    if node.args[-1]:
+        raise NotCovered(f"{node} depends on numbers that change from layer to layer.")
+    if kind == "rise":  # of ⟨f²⟩: the root of f² is a function with the same average
+        f = _root(found, f, _row(found, A, "a"), _row(found, B, "b"))
+    one, other = _expansion(found, f, _row(found, A, "a")), _expansion(found, f, _row(found, B, "b"))
+    return Pairing(node, kind, _group(found, one, other, cov), _rate(found, one, node) if kind == "rise" else 1.0)
+
+
+def _root(found: Plan, square: sp.Expr, v: int, w: int) -> sp.Expr:
+    """f of an expansion at these variances with f² = square but for a factor."""
+    for e in found.expansions:
+        if e.variance in (v, w) and _ratio(square, pieces(e.f, Z[0]).map(lambda h: h**2).expr) is not None:
+            return e.f
+    raise NotCovered(f"{square} is the square of no function whose distance is followed.")
+
+
+def _rate(found: Plan, one: int, node: Rise) -> float:
+    f = found.expansions[one].f
+    return _ratio(node.args[0].expr, pieces(f, Z[0]).map(lambda h: h**2).expr) or 0.0
+
+
+def _row(found: Plan, e: sp.Expr, which: str) -> int:
+    """The number of a variance of one input."""
+    if found.side(e) != which and (found.side(e) is None or found.holds(e)):
+        raise NotCovered(f"The variance {e} is not one of a single input.")
+    return found.number(e)
+
+
+def _product(found: Plan, node: Average) -> Pairing:
+    f, g = separate(node)
+    A, AB, B = node.cov
+    v, w = _row(found, A, "a"), _row(found, B, "b")
+    _one_place(found, v, w)
+    for i, (one, other, cov) in enumerate(found.groups):  # the same once more, or the derivative of what is there
+        left, right = found.expansions[one], found.expansions[other]
+        if (left.variance, right.variance) == (v, w) and (cov == (A, AB, B) or _is_apart(cov)):
+            known = ("product", left.f, right.f), ("slope", left.slope, right.slope)
+            for kind, *own in sorted(known, key=lambda k: _bare(k[1])[1] != _bare(f)[1]):  # by words before by numbers
+                p, q = _ratio(f, own[0]), _ratio(g, own[1])
+                if p is not None and q is not None:
+                    return Pairing(node, kind, i, p * q)
+    i = _group(found, _expansion(found, f, v), _expansion(found, g, w), (A, AB, B))
+    return Pairing(node, "product", i)
+
+
+def _is_apart(cov: tuple[sp.Expr, ...]) -> bool:
+    """Whether the covariance of a group is given by how far the two are apart: then it is known better so."""
+    return cov[1].has(distance)
+
+
+def _bare(f: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """The numbers before a function, and the function without them."""
+    content, rest = f.primitive()
+    factor, rest = rest.as_independent(Z[0], as_Add=False)
+    return content * factor, rest
+
+
+def _ratio(f: sp.Expr, g: sp.Expr) -> float | None:
+    """f/g where it is a number. Numbers rule it out, and what they leave is proved: tanh(z) and tanh(z) + relu(z - 5)
+    are one function at all numbers below 5."""
+    (c, one), (d, other) = _bare(f), _bare(g)
+    if one == other:
+        return float(c / d)
+    p, q = evaluate(f, PROBES), evaluate(g, PROBES)
+    with np.errstate(all="ignore"):
+        r = p[q != 0] / q[q != 0]
+    if not r.size or (p[q == 0] != 0).any() or not np.allclose(r, r[0], rtol=1e-12, atol=0):
+        return None
+    exact = quotient(f, g)
+    return None if exact is None else float(exact)
+
+
+def _expansion(found: Plan, f: sp.Expr, variance: int) -> int:
+    for i, e in enumerate(found.expansions):
+        if (e.f, e.variance) == (f, variance):
+            return i
+    if not {Z[0]} >= f.free_symbols:
+        raise NotCovered(f"{f} depends on numbers that change from layer to layer.")
+    found.expansions.append(Expansion(f, pieces(f, Z[0]).diff().expr, variance))
+    return len(found.expansions) - 1
+
+
+def _one_place(found: Plan, v: int, w: int) -> None:
+    """Averages at these variances are all of one covariance: which of two distances another formula of the covariance
+    belongs to is not seen."""
+    at = {cov[1] for one, other, cov in found.groups if _is_apart(cov) and _variances(found, one, other) == (v, w)}
+    if len(at) > 1:
+        raise NotCovered("Two distances of a layer stand between the same variances.")
+
+
+def _variances(found: Plan, one: int, other: int) -> tuple[int, int]:
+    return found.expansions[one].variance, found.expansions[other].variance
+
+
+def _group(found: Plan, one: int, other: int, cov: tuple[sp.Expr, ...]) -> int:
+    if not cov:
+        _one_place(found, *_variances(found, one, other))
+    for i, key in enumerate(found.groups):
+        if key[:2] == (one, other) and (cov == key[2] or (not cov and _is_apart(key[2]))):
+            return i
+    if not cov:
+        raise NotCovered("A divided difference stands without the distance it belongs to.")
+    found.groups.append((one, other, cov))
+    return len(found.groups) - 1
+
+
+def of_inputs(one_input: Recursion, found: Plan) -> Recursion:
+    """The recursion of what belongs to a single input (K first) and of what it brings to a layer, evaluated at the
+    layer before; one_input: a recursion that holds the former."""
+    base = one_input.only("K") if set(found.alone) <= set(SIDES) else one_input
+    names = [f"x{j + 2}" for j in range(len(found.inputs))]
+    state = (*base.state, *(StateVar(n, sp.Symbol(n, real=True), sp.S.Zero) for n in names))
+    steps = [Step((*step.flat(), *found.inputs)) for step in base.steps]
+    return replace(base, state=state, block=steps[-1], head=tuple(steps[:-1]), readout=(), closer=())

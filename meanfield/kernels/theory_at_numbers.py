@@ -1,0 +1,395 @@
+"""A theory with numbers, and what no loop over blocks answers: its pairs one by one.
+
+Pairs that come close in some layer are followed by their distance. Where no series reaches a pair (kinks near full
+correlation), and for blocks whose maps are not of pairs of functions, the two-input recursions of `propagate` answer.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.kernels import inner_products
+from meanfield.kernels.compiled import Planned, block_loop, few_loop
+from meanfield.kernels.loops.near_sums import MISSED
+from meanfield.kernels.loops.pair_loops import RUNGS, Series
+from meanfield.kernels.loops.plans import NotCovered
+from meanfield.kernels.sides import JUMPS, Side, refuse_divergence, sample
+from meanfield.numeric.lowering.assembly import Lowered, lower
+from meanfield.numeric.run.depth_iteration import first_value
+from meanfield.symbolic.parity import is_odd
+from meanfield.symbolic.recursion import Recursion
+from meanfield.theory.asked.architecture_maps import Maps, described
+from meanfield.theory.asked.selection import selected
+from meanfield.theory.verbs.at_a_point import jumps_at_rest
+from meanfield.theory.verbs.propagating import run
+
+DEPTH = "L"  # the parameter that stands for the number of blocks
+PARALLEL = Lock()  # one compiled parallel region at a time
+DERIVING = Lock()  # one thread derives what close pairs need
+KEEPING = Lock()  # one thread writes cells
+BLUR = 2 * np.finfo(float).eps  # of a tilt and of what one input has across another
+COLLINEAR = 1e-16  # the cosine of a tilt that is ±π/2 to rounding
+SCOUTS = 200  # pairs that find out which boxes of tables near full correlation are needed
+WANTED = 3  # flag of a pair that asks for one
+Missed = tuple[float, float, float]  # of pairs that are followed one by one: by distances, by K, in each layer
+ENGINE = 20_000  # pairs that the two-input recursions take at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A theory with numbers: all that blocks of pairs, and pairs that they leave out, may ask.
+
+    values: numbers by the name of a parameter, tuples of one entry per layer where they change with it; depth: the
+    last layer; theta: whether Theta is followed.
+    """
+
+    values: tuple[tuple[str, Any], ...]
+    depth: int
+    theta: bool
+    theory: Maps
+
+    def __reduce__(self):
+        """Without what is compiled: another process makes its own."""
+        return Network, (self.values, self.depth, self.theta, self.theory)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("K_ab", "Theta_ab") if self.theta else ("K_ab",)
+
+    @cached_property
+    def given(self) -> dict[str, np.ndarray]:
+        """Values of parameters at the layers 1 … depth."""
+        out = {n: np.broadcast_to(np.asarray(v, dtype=float), (self.depth,)) for n, v in self.values}
+        return out | {DEPTH: np.full(self.depth, float(max(self.depth - 1, 1)))}
+
+    def sigma(self, names: tuple[str, ...]) -> np.ndarray:
+        """Rows of parameters at the layers 2 … depth."""
+        missing = [n for n in names if n not in self.given]
+        if missing:
+            raise MeanFieldError(f"{missing[0]} has no value; give it as a keyword ({missing[0]}=...).")
+        rest = [self.given[n][1:] if self.depth > 1 else self.given[n] for n in names]
+        return np.ascontiguousarray(rest).reshape(len(names), max(1, self.depth - 1))
+
+    def rows(self, names: tuple[str, ...], inputs: int) -> np.ndarray:
+        """The same for each of some inputs, (parameters, inputs, layers), as loops over single inputs take them."""
+        layers = max(1, self.depth - 1)
+        if not names:
+            return np.zeros((1, inputs, layers))
+        return np.broadcast_to(self.sigma(names)[:, None, :], (len(names), inputs, layers))
+
+    @property
+    def described(self) -> str:
+        """All of the theory as text."""
+        return described(self.theory)
+
+    @cached_property
+    def recursion(self) -> Recursion:
+        return selected(self.theory, ("K_aa", "K_bb", *self.names))
+
+    @cached_property
+    def near(self) -> Recursion | None:
+        """The recursion that follows the distance, where there is one."""
+        try:
+            return selected(self.theory, ("K_aa", "K_bb", "distance", *self.names))
+        except MeanFieldError:
+            return None
+
+    @property
+    def keeps_distances(self) -> bool:
+        """Whether close rows are followed by their distance."""
+        return self.near is not None
+
+    @cached_property
+    def block(self) -> Planned | None:
+        try:
+            return block_loop(self.recursion, self.theory.one_input)
+        except NotCovered:
+            return None
+
+    def keep(self) -> None:
+        """Write the cells of series that were met, for further processes; not to a full disk."""
+        if self.block is None:
+            return
+        with KEEPING, suppress(OSError):
+            for e in {e for pair in self.block.groups for e in pair}:
+                self.block.cells(e).keep()
+            few: Planned | None = self.__dict__.get("few")
+            if few is None:
+                return
+            for e in {e for pair in few.groups for e in pair}:
+                if (near := few.nearby(e)) is not None:
+                    near.keep()
+
+    @cached_property
+    def few(self) -> Planned | None:
+        try:
+            return None if self.near is None else few_loop(self.near, self.theory.one_input)
+        except NotCovered:
+            return None
+
+    @cached_property
+    def mirrors(self) -> bool:
+        """Whether K and Theta of (x, -y) are -1 times those of (x, y), while averages see the root of 1 + c."""
+        if self.block is None or self.block.least < 0:
+            return False
+        between = tuple(n for n in self.names if n in self.recursion.names)
+        return is_odd(self.recursion, between, {n: 0 if np.all(np.equal(v, 0)) else 1 for n, v in self.values})
+
+    @cached_property
+    def begin(self) -> tuple[float, float]:
+        """(scale, shift) with K¹_ab = scale·x_a·x_b/N_0 + shift."""
+        initial = self.theory.one_input.state[0].initial
+        known = {n: float(v[0]) for n, v in self.given.items()}
+        shift, whole = (float(first_value(initial, known | {"Q0": q})) for q in (0.0, 1.0))
+        return whole - shift, shift
+
+    @cached_property
+    def _trains(self) -> tuple[float, float]:
+        """(a, b) with Theta = a K + b at layer 1."""
+        if not self.theory.rated:
+            return 1.0, 0.0
+        scale, shift = self.begin
+        own = dict(zip(("lambda_w", "lambda_b"), self.begin)) | {n: float(self.given[n][0]) for n in self.theory.rated}
+        w, b = own["lambda_w"], own["lambda_b"]
+        if scale == 0 < w:
+            raise MeanFieldError(
+                "Theta is not available where sigma_w = 0 and lambda_w > 0 at layer 1: K does not know the inputs that "
+                "its weights are trained by; give sigma_w > 0."
+            )
+        factor = w / scale if w else 0.0
+        return factor, b - factor * shift
+
+    def trained(self, K: np.ndarray) -> np.ndarray:
+        """Theta at layer 1, of inputs and of pairs, from K there."""
+        factor, shift = self._trains
+        return factor * K + shift if self.theory.rated else K.copy()
+
+    def started(self, formula: sp.Expr, K: np.ndarray) -> np.ndarray:
+        """A start as a function of the inputs' covariance, from K or K_ab at layer 1."""
+        scale, shift = self.begin
+        known = {n: float(v[0]) for n, v in self.given.items()}
+        Q0 = (K - shift) / scale if scale > 0 else np.zeros_like(K)
+        return np.broadcast_to(first_value(formula, known | {"Q0": Q0, "c0": 1.0}), K.shape)
+
+    def brought(self, loop: Planned, K: np.ndarray) -> np.ndarray:
+        """What inputs bring to every layer, (numbers, layers, inputs); K: at layer 1."""
+        out = self.followed(loop.inputs, K, loop.beside)
+        return np.ascontiguousarray(out[[0, *range(len(out) - loop.beside, len(out))]])
+
+    def followed(self, inputs: Lowered, K: np.ndarray, beside: int = 0) -> np.ndarray:
+        """The state of single inputs at every layer, (variables, layers, inputs); beside: variables without a start."""
+        state = inputs.recursion.state
+        start = np.zeros((K.size, len(state)))
+        for i, v in enumerate(state[: len(state) - beside]):
+            start[:, i] = K if i == 0 else self.started(v.initial, K)
+        with PARALLEL:
+            out, diverged = inputs.run(start, self.rows(inputs.parameters, K.size), self.depth, False, True)
+        refuse_divergence(diverged, out[:, :, 0])
+        return out.transpose(2, 1, 0)
+
+    def alone(self, K: np.ndarray) -> dict[str, np.ndarray]:
+        """K (and Theta) of inputs by themselves at the last layer."""
+        names = ("K", "Theta") if self.theta else ("K",)
+        found = self._run(names, {"K": K} | ({"Theta": self.trained(K)} if self.theta else {}))
+        return {n: np.ascontiguousarray(getattr(found, n)[..., -1]) for n in names}
+
+    def _run(self, quantities: tuple[str, ...], start: dict[str, np.ndarray]):
+        given = {n: (float(v[0]) if (v == v[0]).all() else v) for n, v in self.given.items() if n != DEPTH}
+        layers = any(isinstance(v, np.ndarray) for v in given.values())
+        given = {n: v if not layers else np.broadcast_to(v, (self.depth,)) for n, v in given.items()}
+        with PARALLEL:
+            found = run(
+                self.theory, **given, depth=self.depth, quantities=quantities, layerwise=layers, every_layer=False,
+                start=start,
+            )  # fmt: skip
+        refuse_divergence(np.ravel(found.diverged_at), None)
+        return found
+
+    @property
+    def error(self) -> float:
+        """What one average misses in one layer, of the root mean squares of its factors."""
+        if self.block is not None:
+            return max([self.block.error, *self.block.inputs.errors])
+        try:
+            return max(lower(self.near or self.recursion).errors, default=0.0)
+        except MeanFieldError as error:  # a distance that is derived only: `engine` follows the covariance then
+            if self.near is None or "not compiled" not in str(error):
+                raise
+            return max(lower(self.recursion).errors, default=0.0)
+
+    @cached_property
+    def _plain(self) -> Network:
+        """The same network with every weight trained at its own variance, as errors of K grow."""
+        if not self.theory.rated:
+            return self
+        values = tuple((n, v) for n, v in self.values if n not in self.theory.rated)
+        return replace(self, theory=replace(self.theory, rated=()), values=values)
+
+    def growth(self, X: np.ndarray) -> float:
+        """The largest Θ/K at the last layer, by which errors of single layers add up; a guess where Θ is infinite."""
+        K = sample(X, *self.begin)
+        try:
+            found = self._plain._run(("K", "Theta"), {"K": K, "Theta": K})
+        except MeanFieldError as error:
+            if not any(known in str(error) for known in ("infinite", "close", "φ(0)")):  # `refuse_zero` names the input
+                raise
+            return JUMPS * self.depth
+        with np.errstate(all="ignore"):
+            return float(np.nanmax(found.Theta[..., -1] / found.K[..., -1], initial=1.0))
+
+    def refuse_zero(self, K: np.ndarray) -> None:
+        """A sentence where an input is 0 and φ jumps there. K: (layers, inputs) from layer 1 on."""
+        zero = np.argwhere(K == 0)
+        if not zero.size or self.theta or not jumps_at_rest(self.theory, self.given):
+            return
+        raise MeanFieldError(
+            f"The kernel is not available: input {zero[0][1]} is 0 at layer {zero[0][0] + 1}, where φ jumps: φ(0) is "
+            "no limit of averages at small K; leave that input out, or take sigma_b > 0."
+        )
+
+    def one_by_one(self, left: Side, right: Side, where, line: tuple[float, float], found: dict) -> Missed:
+        """Pairs that the blocks leave out, into the arrays of `found`; inf if some of them are followed by their
+        covariance, else what distances miss (and what K) where functions that jump see shares of directions; and what
+        each layer misses of pairs that are read off tables near full correlation. where: their rows and columns; line:
+        (scale/N_0, shift).
+
+        Opposite pairs of an odd network are those of x and -y, which are close.
+        """
+        if not self.mirrors:
+            return _one_by_one(self, left, right, where, line, found)
+        K_ab = np.empty(where[0].size)
+        inner_products.products(left.X, right.X, where[0], where[1], line[0], line[1], K_ab)
+        parts_of = [tuple(w[here] for w in where) for here in (K_ab >= 0, K_ab < 0)]
+        lost = [
+            _one_by_one(self, left, side, pairs, line, found)
+            for pairs, side in zip(parts_of, (right, replace(right, X=-right.X)))
+            if pairs[0].size
+        ]
+        turned = parts_of[1]
+        for n in self.names:
+            found[n][turned] *= -1
+        if "distance" in found:
+            whole = left.last["K"][turned[0]] + right.last["K"][turned[1]]
+            found["distance"][turned] = 2 * whole - found["distance"][turned]
+        a, b, c = (max(each) for each in zip(*lost))
+        return a, b, c
+
+    def engine(self, KX, KY, K_ab, distance, tilt) -> tuple[dict[str, np.ndarray], bool]:
+        """Pairs by the two-input recursions of `propagate`, and whether their distance is a difference of covariances,
+        because none of these recursions follows it."""
+        parts, lost = [], False
+        for at in range(0, KX.size, ENGINE):
+            here = slice(at, at + ENGINE)
+            norms = {"K_aa": KX[here], "K_bb": KY[here]}
+            between = {"K_ab": K_ab[here]} | ({"Theta_ab": self.trained(K_ab[here])} if self.theta else {})
+            if self.near is not None:
+                try:
+                    start = norms | {"distance": distance[here], "tilt": tilt[here]} | between
+                    found = self._run(("K_aa", "K_bb", "distance", *self.names), start)
+                    parts.append({n: getattr(found, n)[..., -1] for n in ("distance", *self.names)})
+                    continue
+                except MeanFieldError as error:
+                    if "not compiled" not in str(error):
+                        raise
+            found = self._run(("K_aa", "K_bb", *self.names), norms | between)
+            one = {n: getattr(found, n)[..., -1] for n in self.names}
+            one["distance"] = np.maximum(found.K_aa[..., -1] + found.K_bb[..., -1] - 2 * one["K_ab"], 0.0)
+            parts.append(one)
+            lost = True
+        return {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}, lost
+
+
+def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -> Missed:
+    """Pairs that the blocks leave out, in place; inf if some of them are followed by their covariance, else what
+    distances and K miss: the cosine of a tilt near ±π/2 is known to a rounding of 1, and each jump takes a root. The
+    third is what tables near full correlation miss in a layer, where a pair may have been read off them."""
+    distance, tilt = np.empty(where[0].size), np.empty(where[0].size)
+    a, b = where[0], where[1]
+    inner_products.apart(left.X, right.X, a, b, line[0], line[1], left.K, right.K, distance, tilt)
+    same = distance == 0.0
+    twins = tuple(w[same] for w in where)
+    own: dict[str, Any] = {"distance": np.zeros(len(left.X)), "K_ab": left.last["K"]}
+    own["Theta_ab"] = left.last.get("Theta")
+    for n, values in found.items():
+        values[twins] = own[n][twins[0]]
+    rest = np.flatnonzero(~same)
+    if not rest.size:
+        return 0.0, 0.0, 0.0
+    lost, read = False, 0.0
+    where, distance, tilt = tuple(w[rest] for w in where), distance[rest], tilt[rest]
+    KX, KY = left.K[where[0]], right.K[where[1]]
+    K_ab = np.empty(rest.size)
+    a, b = where[0], where[1]
+    inner_products.products(left.X, right.X, a, b, line[0], line[1], K_ab)
+    turned, size = distance * np.cos(tilt) ** 2, np.sqrt(KX) * np.sqrt(KY)
+    K_ab = np.where(turned < 2 * size, size - turned / 2, K_ab)
+    out = {n: np.empty(rest.size) for n in ("distance", *network.names)}
+    left_over = np.arange(rest.size)
+    if network.depth == 1:
+        out = {"distance": distance, "K_ab": K_ab, "Theta_ab": network.trained(K_ab)}
+        left_over = left_over[:0]
+    else:
+        with DERIVING:
+            loop = network.few
+        if loop is not None:
+            left_over = np.flatnonzero(_followed(network, loop, KX, KY, distance, tilt, K_ab, out))
+            tabled = any(loop.nearby(one) is not None for one, _ in loop.groups)
+            read = MISSED if tabled and left_over.size < rest.size else 0.0
+    if left_over.size:
+        more, lost = network.engine(*(v[left_over] for v in (KX, KY, K_ab, distance, tilt)))
+        for n, values in more.items():
+            out[n][left_over] = values
+    for n, values in found.items():
+        values[where] = out[n]
+    jumps = network.block is not None and network.block.least >= 0 and not network.theta
+    if lost or not jumps or network.depth == 1:
+        return (np.inf if lost else 0.0), 0.0, read
+    across = np.abs(np.cos(tilt))  # below a rounding of the tilt the two are collinear
+    missed = np.where(across > COLLINEAR, BLUR / np.maximum(across, COLLINEAR), 0.0)
+    gap = np.minimum(1.0, 0.5 * turned / np.maximum(size, 1e-290))
+    return float(missed.max()), float((2 * missed * gap**0.5 ** (network.depth - 1)).max()), read
+
+
+def _followed(network: Network, loop: Planned, KX, KY, distance, tilt, K_ab, out) -> np.ndarray:
+    """Pairs followed by their distance; returns which of them no series reaches."""
+    K, index = np.unique(np.concatenate([KX, KY]), return_inverse=True)
+    brought = network.brought(loop, K)
+    series = loop.series(brought)
+    flags = np.full(KX.size, WANTED, dtype=np.uint8)
+    begin = {"distance": distance, "tilt": tilt, "K_ab": K_ab, "Theta_ab": network.trained(K_ab)}
+    sigma = network.sigma(loop.parameters)
+    pair = index[: KX.size], index[KX.size :]
+    order = np.argsort(pair[0], kind="stable")
+    some = order[:: max(1, order.size // SCOUTS)]  # what boxes are asked for is found by some of the pairs
+    while some.size:
+        values = [begin[name][some] for name in loop.state]
+        own, wants = np.zeros(some.size, dtype=np.uint8), np.zeros((some.size, 2), dtype=np.int64)
+        tables = [t for g, (one, _) in enumerate(loop.groups) for t in _near_tables(loop, one, series[one], brought)]
+        ends = pair[0][some], pair[1][some]
+        loop.run(*ends, *values, brought, sigma, network.depth, RUNGS, own, wants, *tables)
+        flags[some] = own
+        for n, v in zip(loop.state, values):
+            if n in out:
+                out[n][some] = v
+        for number, box in sorted({tuple(w) for w in wants[own == WANTED].tolist()}):
+            one = loop.groups[number][0]
+            if (near := loop.nearby(one)) is not None:
+                near.asked(loop.variance(loop.variances[one], brought), box)
+        some = some[own == WANTED] if (own == WANTED).any() else order[flags[order] == WANTED]
+    return flags
+
+
+def _near_tables(loop: Planned, expansion: int, one: Series, brought: np.ndarray) -> tuple[Any, ...]:
+    """What the loop over single pairs reads of an expansion."""
+    V = loop.variance(loop.variances[expansion], brought)
+    found = loop.nearby(expansion)
+    a = np.ascontiguousarray(one.a.transpose(0, 2, 1))
+    return a, one.tails, (one.first, one.step), *([] if found is None else [found.tables(V)])

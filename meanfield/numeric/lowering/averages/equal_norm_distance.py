@@ -1,0 +1,234 @@
+"""Float64 `Stretch`: ⟨(f(z_a) - f(z_b))²⟩/apart with all its digits, however close the inputs are.
+
+Where they are close it is the mean of ⟨f′f′⟩ over the correlations from the present one to 1 (Price's theorem): a few
+Gauss nodes in the root of 1 - c, in which that is analytic, kinks included. Elsewhere it is the difference of averages.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import sympy as sp
+
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.arguments import shown
+from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z, distance
+from meanfield.functions import balls
+from meanfield.functions.piecewise import pieces
+from meanfield.numeric.lowering.averages import pair_check, planes
+from meanfield.numeric.lowering.text import printing
+from meanfield.numeric.quadrature import evaluation
+from meanfield.numeric.quadrature import gaussian_averages as quadrature
+from meanfield.numeric.quadrature.rules import gauss_legendre
+from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.nodes.equal_norms import Stretch
+from meanfield.symbolic.equality import closed
+
+CLOSE = 0.1  # of 1 - c, and of (z_a - z_b)²/2 in units of f's own scale
+RULES = ((1e-6, 3), (1e-3, 4), (CLOSE, 8))  # up to this closeness, so many nodes
+MEASURED: tuple[tuple[float, float], ...] = (
+    *((1.0, 1e-12), (1.0, 0.19), (1.0, 0.21), (1.0, 1.3), (1e-3, 1e-5)),
+    *((50.0, 0.02), (1e4, 1e-4), (1e4, 3e3), (1e-9, 1.2e-9)),
+)
+MEASURED_CLOSED = (*MEASURED, (1e4, 3.0), (1e6, 0.5))
+FLOOR = 1e-14
+SMALL = 1e-290
+OPEN = (Average, Stretch)  # nodes without a closed form
+ONSET = 12.0  # e^{-v²/4g} is no double for v > 12 √g and a little more
+FAINT = 1e-3  # 1 - c below which a difference of averages loses more than 1e-13
+SMALL_V = 0.01  # a variance below which it does, where f(0) is not 0
+
+
+def parts(node: Stretch) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+    """⟨f²⟩ over K, ⟨f f⟩ and ∂⟨f f⟩/∂K_ab over (K_aa, K_ab, K_bb) of a node over (K, distance); the slope over (K,
+    distance) where f jumps and that is not one number over a root: there its densities and conditional variances keep
+    their digits."""
+    own = node.product
+    product = own.xreplace({a: _between(a) for a in own.atoms(Average)})
+    slope = _by_covariance(product, node.function)
+    jumps = pieces(node.function, Z[0]).jumps()
+    if jumps and (slope.has(Average) or any(b != 0 for b, _ in jumps)):
+        slope = _by_covariance(own, node.function)
+    return node.second, product, slope
+
+
+def _by_covariance(product: sp.Expr, f: sp.Expr) -> sp.Expr:
+    coefficient, inner = product.as_independent(Average)
+    if not isinstance(inner, Average):
+        raise MeanFieldError(f"The distance of two inputs through {shown(f)} cannot be compiled yet.")
+    return coefficient * inner.derivative_cov(0, 1)
+
+
+def layer_of(f: sp.Expr) -> float:
+    """The least distance of two breaks of f, where it jumps: two inputs that stand at different ones are as likely as
+    e^{-layer²/4V(1 - c)}, which has no power series in the root of 1 - c."""
+    breaks = [float(b) for b in pieces(f, Z[0]).breaks] if pieces(f, Z[0]).jumps() else []
+    return min((b - a for a, b in pairwise(breaks)), default=math.inf)
+
+
+def scale_free(f: sp.Expr) -> bool:
+    """Whether f is one power on either side of 0: then a variance is no scale for it."""
+    p = pieces(f, Z[0])
+    powers = [e.as_independent(Z[0], as_Add=False)[1] for e in p.exprs if e != 0]
+    return all(b == 0 for b in p.breaks) and len(set(powers)) == 1 and powers[0].as_base_exp()[0] == Z[0]
+
+
+def _between(node: Average) -> Average:
+    return Average(node.args[0], sp.Tuple(K_aa, K_ab, K_bb), *node.args[2:])
+
+
+def rate_of(f: sp.Expr) -> float:
+    """How many of f's own scales a variance of 1 holds, squared."""
+    return 0.0 if scale_free(f) else planes.resolved(f)[0] ** -2
+
+
+def text(node: Stretch, name: str, second: str, product: str, slope: str) -> str:
+    """Source of `name(V, apart, T)` by the functions of its parts; T: the table of `second`."""
+    scales = f"max(1.0, V * {rate_of(node.function)!r})"
+    layer, at_rest = layer_of(node.function), _at_zero(node.function)
+    return by_parts(name, second, product, slope, scales, "T", layer=layer, small=SMALL_V if at_rest else 0.0)
+
+
+def _at_zero(f: sp.Expr) -> bool:
+    """Whether f(0) is a number that is not 0: as K → 0, ⟨f²⟩ and ⟨f f⟩ are both its square."""
+    left, right = (e.subs(Z[0], 0) for e in pieces(f, Z[0]).around_zero())
+    return left == right and bool(left.is_finite) and left.is_zero is not True
+
+
+def by_parts(
+    name: str,
+    second: str,
+    product: str,
+    slope: str,
+    scales: str,
+    table: str = "",
+    more: str = "",
+    faint=FAINT,
+    layer: float = math.inf,
+    small: float = 0.0,
+) -> str:
+    """Source of `name(V, apart, …)` by the functions of its parts; scales: source of how many of f's own scales the
+    variance V holds, squared; table, more: arguments of `second`, of all; faint: 1 - c up to which only slopes serve;
+    layer: see `layer_of`; small: V up to which only slopes serve.
+    """
+    seen = layer < math.inf  # panels double from the closeness at which two breaks begin to see each other
+    thick, nodes = ("", 8) if not seen else (" and thick", 16)
+    own = f", {table}" if table else ""
+    out = f"""def {name}(V, apart{own}{more}):
+    V = max(V, 1e-290)
+    gap = min(0.5 * apart / V, 2.0)
+    near = gap * {scales}
+"""
+    if seen:
+        out += f"    onset = {layer / ONSET!r} / math.sqrt(V * gap) if gap > 0.0 else math.inf\n"
+        out += "    thick = onset >= 1.0\n"
+    for most, n in RULES:
+        x, w = gauss_legendre(n)
+        places = tuple(0.5 * (1 + float(t)) for t in x)
+        weights = tuple(u * float(v) for u, v in zip(places, w))
+        out += f"""    if near <= {most!r}{thick}:
+        total = 0.0
+        for u, w in zip({places!r}, {weights!r}):
+            g = gap * u * u
+            total += w * {slope}(V, V * (1.0 - g), V, g * (2.0 - g){more})
+        return total
+"""
+    x, w = gauss_legendre(nodes)
+    first = "max(min(0.3 / math.sqrt(near), onset), 1e-12)" if seen else "max(0.3 / math.sqrt(near), 1e-12)"
+    close = f"gap <= {faint!r} or near <= {CLOSE!r}" if seen else f"gap <= {faint!r}"
+    close += f" or V <= {small!r}" if small and not seen else ""
+    out += f"""    if {close}:  # the same, in panels that double from f's own scale outwards
+        total, low, high = 0.0, 0.0, {first}
+        while low < 1.0:
+            high = min(high, 1.0)
+            half = 0.5 * (high - low)
+            for x, w in zip({tuple(map(float, x))!r}, {tuple(map(float, w))!r}):
+                u = low + half * (1.0 + x)
+                g = gap * u * u
+                total += 2.0 * half * w * u * {slope}(V, V * (1.0 - g), V, g * (2.0 - g){more})
+            low, high = high, 2.0 * high
+        return total
+"""
+    # of an even f opposite inputs are the same: what is left of 0 must have no sign, for it has a logarithm
+    return out + f"""    left = {second}(V{own}{more}) - {product}(V, V - 0.5 * apart, V, gap * (2.0 - gap){more})
+    return 2.0 * (0.0 if left < 0.0 else left) / apart
+"""
+
+
+def error(node: Stretch, source: str, name: str, table: np.ndarray, limit: float = math.inf) -> float:
+    """The largest relative error at `MEASURED` (variance, apart): against balls where the averages close, else against
+    finer panels of another geometry; ∞ where a value cannot be measured. limit: the largest variance at which the parts
+    are known.
+    """
+    f, worst = printing.interpret(source, name), FLOOR
+    exact = closed(node)
+    for V, apart in MEASURED if exact.has(*OPEN) else MEASURED_CLOSED:
+        if limit < V:
+            continue
+        true = _true(node, exact, V, apart)
+        if abs(true) < SMALL:  # nothing that a double could hold relatively
+            continue
+        try:
+            off = abs(f(V, apart, table) / true - 1)
+        except (OverflowError, ZeroDivisionError, ValueError):
+            off = math.inf
+        worst = max(worst, math.inf if math.isnan(off) else off)  # ∞ - ∞, here or in the reference: no measure
+    return worst
+
+
+def _true(node: Stretch, exact: sp.Expr, V: float, apart: float) -> float:
+    if not exact.has(*OPEN):
+        return float(balls.certified(exact.subs({K: sp.Rational(V), distance: sp.Rational(apart)}), 20))
+    _, product, slope = parts(node)
+    return reference(product, slope, V, apart, layer=layer_of(node.function))
+
+
+def reference(
+    product: sp.Expr, slope: sp.Expr, V: float, apart: float, close: float = 0.3, layer: float = math.inf
+) -> float:
+    """⟨(f(z_a) - f(z_b))²⟩/apart of ⟨f f⟩ and ∂⟨f f⟩/∂K_ab as `parts` has them, by finer panels; up to `close` in
+    units of f's own scale by the slope."""
+    gap = apart / V / 2
+    near = gap * max(1.0, V) < close or V < SMALL_V
+    if near and not slope.has(sp.oo) and slope.has(Average, distance):
+        onset = layer / math.sqrt(V * gap) / 20
+        edges = [0.0, *(onset * 3.0**k for k in range(12) if onset * 3.0**k < 1), 1.0]
+        x, w = gauss_legendre(12)
+        total = 0.0
+        for low, high in pairwise(edges):
+            for u, v in zip(low + (high - low) * (1 + x) / 2, (high - low) * w):
+                total += v * u * _slope(slope, V, gap * u * u)
+        return total
+    (a,) = product.atoms(Average)
+    plan, factor = planes.plan(a), float(product.subs(a, 1))
+    same = float(quadrature.gaussian_average(quadrature.squared(plan.f), np.array([V]))[0])
+    other = pair_check.average(plan, V, V, 1 - gap, math.sqrt(gap * (2 - gap)), True)
+    return 2 * factor * (same - other) / apart
+
+
+def _slope(slope: sp.Expr, V: float, gap: float) -> float:
+    """∂⟨f f⟩/∂K_ab at one variance, its averages by finer panels."""
+    at = {K: sp.Rational(V), distance: 2 * sp.Rational(V) * sp.Rational(gap)}
+    found = {}
+    for a in slope.atoms(Average):
+        if a.n == 2:
+            found[a] = pair_check.average(planes.plan(a), V, V, 1 - gap, math.sqrt(gap * (2 - gap)), True)
+        else:
+            found[a] = _given(a.integrand, *(float(sp.N(e.subs(at), 20)) for e in (a.cov[0], a.mean[0])))
+    return float(sp.N(slope.xreplace({a: sp.Float(v, 17) for a, v in found.items()}).subs(at), 17))
+
+
+def _given(f: sp.Expr, variance: float, mean: float) -> float:
+    """⟨f⟩ over N(mean, variance), in panels that end where f breaks."""
+    x, w = gauss_legendre(24)
+    sd = math.sqrt(variance)
+    inside = [t for b in pieces(f, Z[0]).breaks if abs(t := (float(b) - mean) / sd) < 10]
+    edges = sorted({*np.arange(-10.0, 10.5, 0.5).tolist(), *inside})
+    total = 0.0
+    for low, high in pairwise(edges):
+        t = low + (high - low) * (1 + x) / 2
+        value = evaluation.evaluate(f, mean + sd * t) * np.exp(-t * t / 2)
+        total += 0.5 * (high - low) * float((w * value).sum())
+    return total / math.sqrt(2 * math.pi)

@@ -1,0 +1,263 @@
+"""Two-input averages of piecewise analytic functions ⟨f(z_a) g(z_b)⟩: panel quadrature over sum and difference.
+
+With z_a = s_a x, z_b = s_b y and correlation c = 1 - gap ≥ 0, m = (x + y)/2 and d = x - y are independent, of variances
+1 - gap/2 and 2 gap, whatever s_a and s_b are. For fixed d the kinks of f lie at k/s_a - d/2, those of g at
+k/s_b + d/2: panels in m end there, and what is left is analytic in d but where two of them cross. So nothing has to be
+graded, at full correlation least of all (one line, d = 0), and correlation -1 is that of g(-z). Where f or g
+oscillates, no panel holds more than a period, which limits K. `pair_check` measures the error against another geometry.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import sympy as sp
+
+from meanfield.base.answers.results import InfiniteAverage, MeanFieldError
+from meanfield.base.symbols import Z
+from meanfield.functions.piecewise import pieces
+from meanfield.functions.series.small_arguments import small_arguments
+from meanfield.numeric.lowering.text import printing
+from meanfield.numeric.quadrature import branches
+from meanfield.numeric.quadrature import gaussian_averages as quadrature
+from meanfield.numeric.quadrature.rules import gauss_legendre, half_gauss
+from meanfield.symbolic.averages.node import Average
+
+NODES = 16  # Gauss–Legendre nodes a panel
+FEW = 8  # nodes in |d| where all that happens is far away
+PERIODS = 6.0  # radians of phase a panel may hold
+PANELS = 400  # of one variable, for phases; this limits K
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the quadrature knows of f and g: steep points, which of them branch, panel scales, frequencies."""
+
+    f: sp.Expr
+    g: sp.Expr
+    kinks: tuple[tuple[float, ...], tuple[float, ...]]
+    branches: tuple[tuple[branches.Branch, ...], tuple[branches.Branch, ...]]
+    m_inner: int
+    m_outer: int
+    rate: float
+    step: float
+    frequencies: tuple[float, float]
+    limit: float
+
+
+def plan(node: Average) -> Plan:
+    """The plan of a node ⟨f(z_a) g(z_b)⟩. Raises: MeanFieldError where its integrand does not separate."""
+    return plan_of(*separate(node))
+
+
+def plan_of(f: sp.Expr, g: sp.Expr) -> Plan:
+    """The plan of f and g, both in Z[0]."""
+    pair = f, g
+    kinks = tuple(
+        tuple(sorted({float(b) for b in pieces(h, Z[0]).breaks} | set(_signed_centres(h)))) or (0.0,) for h in pair
+    )
+    sites = tuple(branches.branches(h) for h in pair)
+    powers = [min([0.0, *(b.power for b in found)]) for found in sites]
+    ms = [max([1, *(b.m for b in found)]) for found in sites]
+    # at |c| = 1 both factors can branch at one place, and the powers add; there 0.15 is as near to -1 as is resolved
+    both = math.ceil(4.5 / max(0.15, 1 + sum(powers)))
+    frequencies, limit = _frequencies(pair)
+    return Plan(
+        f,
+        g,
+        (kinks[0], kinks[1]),
+        (sites[0], sites[1]),
+        ms[1],
+        max(*ms, both) if any(sites) else 1,
+        max(quadrature.rule_for(h).rate for h in pair),
+        min(resolved(h)[0] for h in pair),
+        frequencies,
+        limit,
+    )
+
+
+def separate(node: Average) -> tuple[sp.Expr, sp.Expr]:
+    """(f, g), both in Z[0], with integrand f(z_a) g(z_b)."""
+    return separated(node.integrand)
+
+
+def separated(integrand: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """(f, g), both in Z[0], of f(Z[0]) g(Z[1])."""
+    f = g = sp.S.One
+    for factor in sp.Mul.make_args(integrand):
+        used = [i for i in (0, 1) if factor.has(Z[i])]
+        if len(used) > 1:
+            raise MeanFieldError(f"{factor} does not separate into a function of z_a times a function of z_b.")
+        if used == [1]:
+            g *= factor.xreplace({Z[1]: Z[0]})
+        else:
+            f *= factor
+    return f, g
+
+
+def _signed_centres(h) -> list[float]:
+    """Places where a factor is steep although it has no kink, on both sides (harmless where there is nothing)."""
+    found = [c for c in quadrature.centres(h) if c != 0]
+    return [*found, *(-c for c in found)]
+
+
+def resolved(h) -> tuple[float, float]:
+    """The width of the first panels that resolve h, and how well."""
+    try:
+        return quadrature.resolved(h)
+    except InfiniteAverage:  # ⟨h²⟩ = ∞, as of |z|^(-3/5); ⟨h h⟩ is finite away from full correlation
+        return 1.0, 0.0
+
+
+def _frequencies(pair) -> tuple[tuple[float, float], float]:
+    """The fastest phases of f and g for K up to a limit, which is ∞ where nothing oscillates."""
+    rules = [quadrature.rule_for(h) for h in pair]
+    if not any(r.fastest or r.slopes for r in rules):
+        return (0.0, 0.0), math.inf
+    best = (0.0, 0.0), 0.0
+    for octave in range(-8, 20):
+        K = 2.0**octave
+        speeds = tuple(quadrature.fastest_phase(r, 9.0 * math.sqrt(K)) for r in rules)
+        if 18.0 / PERIODS * sum(speeds) * math.sqrt(K) > PANELS:
+            break
+        best = (speeds[0], speeds[1]), K
+    return best
+
+
+def function_text(h: sp.Expr, name: str) -> str:
+    """Source of `name(z)`, piece by piece."""
+    p, z = pieces(h, Z[0]), sp.Symbol("z", real=True)
+    out, last = f"def {name}(z):\n", len(p.exprs) - 1
+    for i, (e, lo, hi) in enumerate(p.intervals()):
+        indent = " " * (4 if i == last else 8)
+        out += "" if i == last else f"    if z < {float(hi)!r}:\n"
+        if lo <= 0 <= hi and (near := small_arguments(e)) is not None:
+            out += f"{indent}if abs(z) < {near.reach!r}:\n{indent}    return {near.code()}\n"
+        out += printing.body(e.xreplace({Z[0]: z}), indent)
+    return out + "\n\n"
+
+
+_TEMPLATE = """
+def {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more}):
+    # the average over m at one difference d
+    X, W = {name}_X, {name}_W
+    for k in range(points.shape[0]):
+        moved[k] = points[k] + shifts[k] * d
+    n = _panels(-reach, reach, moved, scales, wide, edges)
+    total = 0.0
+    for i in range(n - 1):
+        half = 0.5 * (edges[i + 1] - edges[i])
+        part = 0.0
+        for k in range(X.shape[0]):
+            m = edges[i] + half * (1.0 + X[k])
+            part += W[k] * math.exp(-0.5 * (m / sd_m) ** 2) * {value}
+        total += half * part
+    return total * 0.3989422804014327 / sd_m
+
+
+def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
+{setup}    X, W = {name}_X, {name}_W
+    s_a, s_b = math.sqrt(K_aa), math.sqrt(K_bb)
+    if K_ab < 0.0:  # g(-z) has correlation -c
+        s_b = -s_b
+    gap = sine2 / (1.0 + math.sqrt(1.0 - sine2))
+    sd_m, sd_d = math.sqrt(1.0 - 0.5 * gap), math.sqrt(2.0 * gap)
+    nf, ng = {kf}.shape[0], {kg}.shape[0]
+    points, scales, shifts, moved = np.empty(nf + ng), np.empty(nf + ng), np.empty(nf + ng), np.empty(nf + ng)
+    for i in range(nf):
+        points[i], scales[i], shifts[i] = {kf}[i] / max(s_a, 1e-150), {step_a} / max(s_a, 1e-150), -0.5
+    for j in range(ng):
+        s = s_b if abs(s_b) > 1e-150 else 1e-150
+        points[nf + j], scales[nf + j], shifts[nf + j] = {kg}[j] / s, {step_b} / abs(s), 0.5
+    far = {rate} * {sizes}
+    reach = 9.0 * sd_m + far * sd_m**2
+    phase = {phase} + 1e-9
+    wide = min(2.0 * sd_m, {periods} / phase)
+    edges = np.empty(1000)
+    if sd_d == 0.0:
+        return {name}_line(0.0, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
+    crossings, widths = np.empty(nf * ng), np.empty(nf * ng)
+    near = min(sd_m, 2.0 / phase)
+    for i in range(nf):
+        for j in range(ng):
+            k = i * ng + j
+            crossings[k] = points[i] - points[nf + j]
+            widths[k] = _width(scales[i], scales[nf + j], {name}_BF[i], {name}_BG[j], sd_m)
+            near = min(near, widths[k], abs(crossings[k]) if crossings[k] != 0.0 else near)
+    total = 0.0
+    if near > 18.0 * sd_d:
+        Y, V = {name}_Y, {name}_V
+        for k in range(Y.shape[0]):
+            d = sd_d * Y[k]
+            here = {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
+            if {even}:
+                total += V[k] * here
+            else:
+                there = {name}_line(-d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
+                total += 0.5 * V[k] * (here + there)
+        return total
+    end = 9.0 * sd_d + 0.5 * far * sd_d**2
+    both = sd_d / math.sqrt(1.0 + 0.25 * (sd_d / sd_m) ** 2)  # of its density and of the edges that move with d
+    most = min(2.2 * both, 2.0 * {periods} / phase)
+    outer = np.empty(1000)
+    n = _panels(0.0 if {even} else -end, end, crossings, widths, most, outer)
+    for i in range(n - 1):
+        half = 0.5 * (outer[i + 1] - outer[i])
+        for k in range(X.shape[0]):
+            d = outer[i] + half * (1.0 + X[k])
+            here = {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
+            total += W[k] * half * math.exp(-0.5 * (d / sd_d) ** 2) * here
+    if {even}:
+        total *= 2.0
+    return total * 0.3989422804014327 / sd_d
+
+
+"""
+
+
+def text(plan: Plan, name: str, widen: float = 1.5, slope: sp.Expr | None = None) -> str:
+    """Source of `name_quadrature(K_aa, K_ab, K_bb, sine2)`; widen: the first panels' width in the plan's steps; slope
+    (of f = g): of `name_quadrature(K_aa, K_ab, K_bb, sine2, w)`, the average of (w f(z_a) - f(z_b)/w)², and of slope's
+    product where w is 0."""
+    kinks = {k: sorted({0.0, *points}) for k, points in zip(("KF", "KG"), plan.kinks)}
+    flags = {}
+    for k, h in (("F", plan.f), ("G", plan.g)):
+        breaks = {float(b) for b in pieces(h, Z[0]).breaks}
+        flags[f"B{k}"] = [x in breaks for x in kinks[f"K{k}"]]
+    same = plan.f == plan.g
+    functions = function_text(plan.f, f"{name}_f") + ("" if same else function_text(plan.g, f"{name}_g"))
+    one, other = f"{name}_f(s_a * (m + 0.5 * d))", f"{name}_{'f' if same else 'g'}(s_b * (m - 0.5 * d))"
+    value, more = f"{one} * {other}", ""
+    if slope is not None:
+        functions += function_text(slope, f"{name}_d")
+        product = value.replace(f"{name}_f", f"{name}_d")
+        value = f"((weight * {one} - {other} / weight) ** 2 if weight > 0.0 else {product})"
+        more = ", weight"
+    return arrays(name, kinks, flags) + functions + filled(
+        name=name,
+        value=value,
+        parameters=more,
+        more=more,
+        even="s_a == s_b" if same else "False",
+        kf=f"{name}_KF",
+        kg=f"{name}_KG",
+        step_a=widen * plan.step,
+        step_b=widen * plan.step,
+        rate=plan.rate,
+        sizes="(s_a + abs(s_b))",
+        phase=f"{plan.frequencies[0]} * s_a + {plan.frequencies[1]} * abs(s_b)",
+    )
+
+
+def arrays(name: str, kinks: dict[str, list[float]], flags: dict[str, list[bool]]) -> str:
+    """Source of the constant arrays of a quadrature: nodes and weights, places, and which of them are breaks."""
+    numbers: dict[str, Any] = dict(zip("XW", gauss_legendre(NODES))) | dict(zip("YV", half_gauss(FEW))) | kinks
+    head = "".join(f"{name}_{k} = np.array({[float(t) for t in v]!r})\n" for k, v in numbers.items())
+    return head + "".join(f"{name}_{k} = np.array({v!r})\n" for k, v in flags.items()) + "\n\n"
+
+
+def filled(setup: str = "", parameters: str = "", more: str = "", **fill: Any) -> str:
+    """The template with what is known of f and g put in; more: what they take beside their variable."""
+    return _TEMPLATE.format(setup=setup, parameters=parameters, more=more, periods=PERIODS, **fill).lstrip("\n")

@@ -1,0 +1,151 @@
+"""How accurate `Chord`, `Turn` and `Rise` are in float64: against balls where averages close, else against a finer rule
+of another geometry: plain quotients in thirty digits, and conditional panels over correlations.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import mpmath as mp
+import numpy as np
+import sympy as sp
+
+from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
+from meanfield.functions import balls
+from meanfield.functions.elementary import mpmath_functions
+from meanfield.functions.piecewise import pieces
+from meanfield.numeric.lowering.averages import pair_check, planes
+from meanfield.numeric.lowering.averages.equal_norm_distance import FLOOR
+from meanfield.numeric.lowering.averages.equal_norm_distance import parts as stretch_parts
+from meanfield.numeric.lowering.text import printing
+from meanfield.numeric.quadrature import gaussian_averages as quadrature
+from meanfield.numeric.quadrature.rules import gauss_legendre
+from meanfield.symbolic.averages.node import Average, average
+from meanfield.symbolic.averages.nodes.equal_norms import Stretch
+from meanfield.symbolic.averages.nodes.unequal_norms import Chord, Rise, Turn
+
+MEASURED = (  # (A, B, 1 - c)
+    (1.0, 1.0 + 2.0**-50, 1e-28),
+    (1.0, 1.0002, 1e-9),
+    (1.0, 4.0, 1e-6),
+    (1.44, 1.0, 0.02),
+    (50.0, 45.0, 0.01),
+    (1e-3, 2e-3, 1e-5),
+    (2.0, 0.5, 0.6),
+    (100.0, 1.0, 1e-3),
+)
+FAR = ((1e4, 1.1e4, 1e-4), (1e6, 1e5, 0.3), (1e-8, 1e-7, 0.1))  # where closed forms measure
+SEGMENTS = ((1.0, 1.0 + 1e-9), (1.0, 1.3), (2e-3, 1e-3), (50.0, 30.0), (20.0, 0.01))
+MODEST = 1e-3  # of ⟨f⟩/A: a rise below adds nothing to a distance
+
+
+def error(node: Chord | Rise, source: str, name: str, tables: list[np.ndarray], limit: float) -> float:
+    """The largest relative error at the places above; ∞ where a value cannot be measured. limit: the largest variance
+    at which the parts are known."""
+    f, exact = printing.interpret(source, name), node.doit()
+    if isinstance(node, Rise):
+        return _of_rise(node, exact, f, tables, limit)
+    return _of_chord(node, exact, f, tables, limit)
+
+
+def _of_rise(node: Rise, exact: sp.Expr, f, tables, limit: float) -> float:
+    worst = FLOOR
+    for A, B in SEGMENTS:
+        if max(A, B) > limit:
+            continue
+        at = {K_aa: sp.Rational(A), K_bb: sp.Rational(B)}
+        true = float(balls.certified(exact.xreplace(at), 20))
+        mean = average(node.function, max(A, B)).evalf(8)
+        scale = max(abs(true), MODEST * abs(float(mean)) / max(A, B))
+        worst = max(worst, _off(f, (A, B, *tables), true, scale))
+    return worst
+
+
+def _of_chord(node: Chord, exact: sp.Expr, f, tables, limit: float) -> float:
+    worst, known = FLOOR, not exact.has(Average)
+    for A, B, gap in (*MEASURED, *FAR) if known else MEASURED:
+        if max(A, B) > limit:
+            continue
+        with mp.workdps(60):  # the gap of the doubles that f is given; apart then is what belongs to it, to rounding
+            s, t = mp.sqrt(A), mp.sqrt(B)
+            apart = (s - t) ** 2 + 2 * s * t * gap
+            given = A, B, float(apart), float(mp.atan2(s - t, mp.sqrt(2 * s * t * gap)))
+            gap = given[2] * mp.cos(given[3]) ** 2 / (2 * s * t)
+            apart = (s - t) ** 2 + 2 * s * t * gap
+            if known:
+                places = {K_aa: A, K_bb: B, distance: mp.nstr(apart, 58)}
+                true = float(balls.certified(exact.xreplace({k: sp.Rational(v) for k, v in places.items()}), 20))
+            else:
+                true = _true(node, A, B, float(apart), gap)
+        worst = max(worst, _off(f, (*given, *tables), true, abs(true)))
+    return worst
+
+
+def _off(f, arguments, true: float, scale: float) -> float:
+    try:
+        off = abs(f(*arguments) - true) / scale if scale > 0 else 0.0
+    except (OverflowError, ZeroDivisionError, ValueError):
+        return math.inf
+    return off if math.isfinite(off) else math.inf
+
+
+def _true(node: Chord, A: float, B: float, apart: float, gap) -> float:
+    _, product, slope = stretch_parts(Stretch(node.args[0], K, distance))
+    (a,) = product.atoms(Average)
+    g, turns = float(gap), isinstance(node, Turn)
+    if g * max(1.0, A, B) > 0.3 or not slope.atoms(Average) or slope.has(sp.oo):
+        plan, factor = planes.plan(a), float(product.subs(a, 1))
+        own = quadrature.gaussian_average(quadrature.squared(node.function), np.array([A, B]))
+        other = factor * pair_check.average(plan, A, B, 1 - g, math.sqrt(g * (2 - g)), True)
+        whole = 2 * math.sqrt(own[0]) * math.sqrt(own[1]) if turns else float(own.sum())
+        return (whole - 2 * other) / apart
+    (b,) = slope.atoms(Average)
+    plan, factor = planes.plan(b), float(slope.subs(b, 1))
+    norms = 1 - float(2 * mp.sqrt(A) * mp.sqrt(B) * gap / apart)
+    edges, breaks = [0.0, 1.0], [float(x) for x in pieces(node.function, Z[0]).breaks]
+    for x in breaks:  # panels that triple from each layer outwards
+        for y in breaks:
+            layer = abs(x / math.sqrt(A) - y / math.sqrt(B)) / math.sqrt(g) / 20
+            edges += [layer * 3.0**k for k in range(12) if 1e-5 < layer * 3.0**k < 1]
+    edges = sorted(set(edges))
+    total, nodes = 0.0, [(float(u), float(v)) for u, v in zip(*gauss_legendre(10))]
+    for low, high in pairwise(edges):
+        for node_at, weight in nodes:
+            u = low + (high - low) * (1 + node_at) / 2
+            h = g * u * u
+            total += weight * (high - low) * u * pair_check.average(plan, A, B, 1 - h, math.sqrt(h * (2 - h)), True)
+    return norms * _norms(node.function, A, B, planes.plan(a), turns) + (1 - norms) * factor * total
+
+
+def _norms(f: sp.Expr, A: float, B: float, plan: planes.Plan, turns: bool) -> float:
+    """⟨((f(sx) - f(tx))/(s - t))²⟩ by plain quotients in thirty digits; turns: what is left of it beside the difference
+    of the roots of ⟨f²⟩."""
+    p = pieces(f, Z[0])
+    branches = [sp.lambdify(Z[0], e, [dict(mpmath_functions()), "mpmath"]) for e in p.exprs]
+    with mp.workdps(45):
+        s, t = mp.sqrt(A), mp.sqrt(B)
+        breaks = [mp.mpf(str(sp.N(b, 45))) for b in p.breaks]
+        reach = 9 + 2 * plan.rate * float(max(s, t))
+        edges = {mp.mpf(-reach), mp.mpf(reach), mp.mpf(0)}
+        for k in {mp.mpf(0), *breaks, *map(mp.mpf, plan.kinks[0])}:
+            for r in (s, t):
+                width = min(mp.mpf(1), plan.step / (mp.mpf("2.7") * r))
+                places = [k / r] + [k / r + sign * width * 2**i for i in range(40) for sign in (-1, 1)]
+                edges |= {x for x in places if abs(x) < reach}
+        ordered, total, squares = sorted(edges), mp.mpf(0), [mp.mpf(0), mp.mpf(0)]
+        x, w = (list(map(mp.mpf, v.tolist())) for v in gauss_legendre(14))
+
+        def value(z):
+            return branches[sum(z >= b for b in breaks)](z)
+
+        for low, high in pairwise(ordered):
+            half = (high - low) / 2
+            for u, v in zip(x, w):
+                at = low + half * (1 + u)
+                weight, one, other = v * half * mp.exp(-at * at / 2), value(s * at), value(t * at)
+                total += weight * ((one - other) / (s - t)) ** 2 if s != t else 0
+                squares = [q + weight * h**2 for q, h in zip(squares, (one, other))]
+        if turns and s != t:
+            total -= ((mp.sqrt(squares[0]) - mp.sqrt(squares[1])) / (s - t)) ** 2
+        return float(total / mp.sqrt(2 * mp.pi))

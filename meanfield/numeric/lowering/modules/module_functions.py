@@ -1,0 +1,123 @@
+"""The functions of a generated module: one for each shape of an average, made by what its node's type has registered.
+
+A shape is a node over plain symbols (`Node.over_symbols`), or a formula in such nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import sympy as sp
+
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.numeric.quadrature.gaussian_averages import Table
+
+DIRECT_WEIGHT = 300.0  # what a call of an average by quadrature costs, in layers of tables
+PAIR_WEIGHT = 2e4  # the same of averages over several inputs
+USABLE = 1e-6  # the largest measured error with which an average is compiled
+
+Made = Callable[["Functions", Any, Sequence[sp.Expr]], None]
+LOWERED: dict[type, Made] = {}
+M = TypeVar("M", bound=Made)
+
+
+def lowers(*types: type) -> Callable[[M], M]:
+    """Decorator: how a node is compiled, from (functions, its shape, its variables as formulas of the state).
+
+    What is decorated names the function (`Functions.name`), and adds its source with `Functions.add`: the error that it
+    was measured to have, what a call costs, and its tables.
+    """
+
+    def put(made: M) -> M:
+        LOWERED.update(dict.fromkeys(types, made))
+        return made
+
+    return put
+
+
+class Functions:
+    """The functions of a module, one for each shape of an average, and their tables T[i]."""
+
+    def __init__(self) -> None:
+        self.names: dict[sp.Basic, str] = {}
+        self.text, self.weight, self.limit = "", 1.0, float("inf")
+        self.notes: list[str] = []
+        self.errors: list[float] = []
+        self.arrays: dict[str, np.ndarray] = {}
+        self.held: dict[str, Table] = {}  # functions that are a table and nothing else
+        self.costs: dict[str, float] = {}
+        self._tabled: dict[str, list[str]] = {}
+        self._of_sine2: set[str] = set()
+
+    def of(self, shape: sp.Expr, written: Sequence[sp.Expr] = ()) -> str:
+        """The name of the function for `shape`; written: its variables as formulas of the state."""
+        if shape not in self.names:
+            made = next(LOWERED[kind] for kind in type(shape).__mro__ if kind in LOWERED)
+            made(self, shape, written)
+        return self.names[shape]
+
+    def name(self, shape: sp.Basic, kind: str) -> str:
+        """A new name for the function of `shape`."""
+        self.names[shape] = f"{kind}_{len(self.names)}"
+        return self.names[shape]
+
+    def add(
+        self,
+        name: str,
+        text: str,
+        note: str,
+        error: float,
+        cost: float,
+        limit: float = float("inf"),
+        table: np.ndarray | None = None,
+        tables: Sequence[str] | None = None,
+        sine2: bool = False,
+    ) -> None:
+        """The source of a function.
+
+        note: a line for who reads the module; error: what it was measured to miss, relative; cost: of a call (0: of a
+        table or a formula); limit: the largest K at which it is known; table: its own; tables: arguments T[i] that
+        callers hand over (its own where it has one); sine2: whether it takes 1 - c² behind the three covariances.
+        """
+        index = name.split("_")[1]
+        self.arrays[f"T{index}"] = np.zeros((1, 10)) if table is None else table
+        self.text += text + "\n\n"
+        self.notes.append(note)
+        self.errors.append(error)
+        self.costs[name] = cost
+        self.weight += cost
+        self.limit = min(self.limit, limit)
+        held = [f"T[{index}]"] if tables is None and table is not None else tables
+        if held is not None:
+            self._tabled[name] = list(held)
+        if sine2:
+            self._of_sine2.add(name)
+
+    def table(self, name: str) -> list[str]:
+        """The arguments by which a function gets its tables, if it has some."""
+        return self._tabled.get(name, [])
+
+    def array(self, argument: str) -> np.ndarray:
+        """The table that an argument T[i] hands over."""
+        return self.arrays[argument[:-1].replace("[", "")]
+
+    def takes_sine2(self, name: str) -> bool:
+        """Whether a function is one of two covariances and of 1 - c², which is handed over with its digits."""
+        return name in self._of_sine2
+
+    @property
+    def worst(self) -> float:
+        """The largest error so far: that of a formula in functions that are known."""
+        return max(self.errors, default=0.0)
+
+
+def require_usable(shape: sp.Expr, error: float) -> None:
+    """Refuse an average whose compiled form misses by more than `USABLE`."""
+    if not error < USABLE:
+        raise MeanFieldError(
+            f"{shape} is too steep or oscillates too fast for float64 (measured error {error:.0e}); it is derived, "
+            "but not compiled."
+        )
+

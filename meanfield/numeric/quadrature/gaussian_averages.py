@@ -1,0 +1,492 @@
+"""Float64 Gaussian averages of any integrand: Gauss–Legendre on dyadic panels with breaks at the kinks, and tables in
+K.
+
+No Gauss–Hermite: a kink or a saturating function at large K ruins it. The integrand is folded, f(z) + f(-z) for z > 0,
+so that odd parts cancel exactly. Panels start at min(1, σ) and double outwards; all K of one octave share their panels,
+so f is evaluated once an octave. On panels with several periods of a sin or cos, the amplitudes are integrated against
+the wave (`waves`); the panel that touches a branch point is integrated in a power of its distance (`branches`).
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import sympy as sp
+from flint import arb
+
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.symbols import Z
+from meanfield.functions import balls, zeros
+from meanfield.functions.elementary import where
+from meanfield.functions.growth import bound
+from meanfield.functions.piecewise import half_line, pieces
+from meanfield.functions.series.ball_series import ball_series, coefficients
+from meanfield.functions.series.taylor import taylor
+from meanfield.numeric.quadrature import branches, waves
+from meanfield.numeric.quadrature.evaluation import evaluate, numpy_function
+from meanfield.numeric.quadrature.rules import chebyshev_to_power, exact_product, gauss_legendre
+
+CELLS_PER_OCTAVE = 8  # a cell [1, 9/8] keeps the singularity K = 0 at 17 half-widths: degree 9 leaves 5e-16
+DEGREE = 9
+LOW, HIGH = -100, 100  # octaves a table covers at most: K from 2^-100 to 2^100
+NODES = 20  # Gauss–Legendre nodes a panel
+REACH = 9.5  # standard deviations integrated; e^{-45} is left out
+FAR = 38.6  # beyond, the density is 0 in double precision
+MOST_PANELS = 20_000
+BLOCK = 400  # K at a time, so that memory stays small
+SUSPECT = 1e-12  # the last Chebyshev coefficient of a cell, relative to its values, at which the cell is looked at
+LEAST = 1e-290  # values below count as 0
+MOST_SPLITS = 12  # a cell is cut into 2^12 at most: e^{-c²/2K} near the least double needs 2^8
+
+TAYLOR_ORDER = 13
+
+
+@lru_cache(maxsize=512)
+def _near_zero(expr: sp.Expr) -> tuple[float, np.ndarray]:
+    """(radius, coefficients) of f(z) + f(-z) as a polynomial in z ≥ 0 near 0, from the exact Taylor coefficients of
+    both pieces.
+
+    Written out, a piece like e^z - 1 or an odd leading term loses its digits there. Radius 0 where there is no Taylor
+    series.
+    """
+    parts = pieces(expr, Z[0])
+    left, right = parts.around_zero()
+    last = TAYLOR_ORDER
+    while True:
+        try:
+            a, b = _coefficients(right, last), _coefficients(left, last)
+        except MeanFieldError:
+            return 0.0, np.zeros(1)
+        both = [u + (-1) ** k * v for k, (u, v) in enumerate(zip(a, b))]
+        c = np.array([float(sp.N(s, 17)) if s != 0 else 0.0 for s in both])
+        used = np.flatnonzero(c)
+        if not len(used) or last - used[0] >= TAYLOR_ORDER - 3 or last > TAYLOR_ORDER:
+            break
+        last += int(used[0])  # where low orders cancel, as many are kept behind the first that does not
+    kinks = [abs(float(k)) for k in parts.breaks if k != 0]
+    if not len(used):
+        return 0.0, c
+    # the first neglected term is taken as large as the largest kept one at unit radius of the geometric trend
+    growth = max((abs(c[k] / c[used[0]])) ** (1 / (k - used[0])) for k in used[1:]) if len(used) > 1 else 1.0
+    order = last + 1 - used[0]
+    radius = (1e-18) ** (1 / order) / max(growth, 1.0) / 2
+    return min([radius, 0.04, *kinks]), c
+
+
+def _coefficients(piece: sp.Expr, order: int) -> tuple[sp.Expr, ...]:
+    """Taylor coefficients at 0: exact, or with 30 digits where a head is met away from its own zero (sigmoid(4z - 2))
+    or inside another one, which would drag nested exponentials or powers of many numbers through every coefficient."""
+    heads = piece.atoms(*where("bends"))
+    if not any(h.args[0].subs(Z[0], 0) != 0 or h.args[0].atoms(*{g.func for g in heads}) for h in heads):
+        return taylor(piece, Z[0], order)
+    with balls.precision(250):
+        found = coefficients(ball_series(piece), arb(0), order + 1)
+        if found is None or not all(c.is_finite() for c in found):
+            raise MeanFieldError(f"{piece} has no Taylor series at 0 in balls.")
+        return tuple(sp.S.Zero if c.contains(0) else sp.Float(c.mid().str(35, radius=False), 30) for c in found)
+
+
+def folded(expr: sp.Expr, z: np.ndarray) -> np.ndarray:
+    """f(z) + f(-z) for z > 0, with the digits kept near 0."""
+    out = evaluate(expr, z) + evaluate(expr, -z)
+    radius, c = _near_zero(expr)
+    small = z < radius
+    if small.any():
+        out = np.where(small, np.polynomial.polynomial.polyval(np.where(small, z, 0.0), c), out)
+    return out
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How an integrand is cut up: |kinks|, growth rate c of e^{c|z|}, first panel width; the largest frequency of its
+    waves; where it does not split into waves the slopes of its phases, whose every period panels must follow; |b| of
+    its steep places; branch points; nodes a panel; the |z| below which it is
+    0."""
+
+    kinks: tuple[float, ...]
+    rate: float
+    first: float = 1.0
+    fastest: float = 0.0
+    slopes: tuple[sp.Expr, ...] = ()
+    steep: tuple[float, ...] = ()
+    branches: tuple[branches.Branch, ...] = ()
+    order: int = NODES
+    gap: float = 0.0
+
+    @property
+    def limited(self) -> bool:
+        """Whether panels follow every period, so that K cannot be arbitrarily large."""
+        return bool(self.slopes)
+
+
+def rule_for(expr: sp.Expr, first: float = 1.0) -> Rule:
+    p = pieces(expr, Z[0])
+    rates = [b.c for e, lo, hi in p.intervals() if (b := bound(e, Z[0], half_line(lo, hi))) is not None]
+    fastest, slopes = 0.0, ()
+    if expr.has(sp.sin, sp.cos):
+        if all(waves.split(e) is not None for e in p.exprs):
+            fastest = max(waves.fastest(e) for e in p.exprs)
+        else:
+            heads = expr.atoms(sp.sin, sp.cos)
+            slopes = tuple(sorted({u.args[0].diff(Z[0]) for u in heads if u.has(Z[0])}, key=str))
+    sites = branches.branches(expr)
+    steep = tuple(c for c in centres(expr) if c > 0)
+    edges = {abs(float(b)) for b in p.breaks} | set(centres(expr)) | {abs(b.at) for b in sites}
+    walls = [abs(float(b)) for b in p.breaks]
+    gap = min(walls) if walls and p.around_zero() == (0, 0) else 0.0
+    kinks = tuple(sorted(edges - {0.0}))
+    return Rule(kinks, max(rates, default=0.0), first, fastest, slopes, steep, sites, gap=gap)
+
+
+def centres(expr: sp.Expr) -> list[float]:
+    """|z| where a saturating head of a linear argument switches, as 3 in tanh(20(z - 3)), where e^{-(20z - 60)²} has
+    its top, and next to the poles of a fraction, as 2 in 1/(1 + 400(z - 2)²): steep places the panels must see."""
+    found = []
+    for node in expr.atoms(sp.exp):
+        u = sp.expand(node.args[0])
+        if u.is_polynomial(Z[0]) and sp.degree(u, Z[0]) == 2 and u.coeff(Z[0], 2).is_negative:
+            top = -u.coeff(Z[0], 1) / (2 * u.coeff(Z[0], 2))
+            found += [abs(float(top))] if top.is_number else []
+    for node in expr.atoms(sp.Pow):
+        if node.exp.is_negative and node.base.has(Z[0]) and node.base.is_polynomial(Z[0]):
+            poly = sp.Poly(node.base, Z[0])
+            if all(c.is_number for c in poly.all_coeffs()):
+                with suppress(MeanFieldError):  # without them panels are narrowed until the values stop moving
+                    found += [abs(float(r.real)) for r in zeros.complex_roots(poly)]
+    for node in expr.atoms(*where("bends")):
+        u = sp.expand(node.args[0])
+        slope = u.coeff(Z[0])
+        if u.is_polynomial(Z[0]) and slope.is_number and slope != 0 and sp.degree(u, Z[0]) == 1:
+            found.append(abs(float(-u.coeff(Z[0], 0) / slope)))
+    return found
+
+
+def steepness(expr: sp.Expr) -> float:
+    """The largest slope of a linear argument of a function, 100 in tanh(100(z - 5))."""
+    heads = expr.atoms(*where("levels"))
+    slopes = [sp.expand(h.args[0]).coeff(Z[0]) for h in heads]
+    return max([abs(float(s)) for s in slopes if s.is_number], default=1.0)
+
+
+def squared(expr: sp.Expr) -> sp.Expr:
+    """expr², piece by piece."""
+    return pieces(expr, Z[0]).map(lambda e: e**2).expr
+
+
+@lru_cache(maxsize=256)
+def resolved(expr: sp.Expr) -> tuple[float, float]:
+    """(first panel width, relative change on refining it) at which ⟨expr²⟩ stops moving over K = 0.01 … 1e4."""
+    K = np.array([0.01, 1.0, 9.0, 100.0, 1e4])
+    square = squared(expr)
+    first = 1.0
+    for _ in range(4):
+        a, b = (gaussian_average(square, K, rule_for(square, w)) for w in (first, first / 4))
+        with np.errstate(all="ignore"):
+            moved = np.abs(a - b) / np.maximum(np.abs(b), 1e-290)
+        change = float(moved[np.isfinite(moved)].max()) if np.isfinite(moved).any() else math.inf
+        if change < 2e-13:
+            break
+        first /= 4
+    return first, change
+
+
+def panels(rule: Rule, sigma: float) -> np.ndarray:
+    """Panel edges on [0, reach] for a standard deviation `sigma`."""
+    # beyond a gap the average is as small as e^{-gap²/2K}, and all of it counts
+    reach = math.hypot(REACH * sigma, rule.gap) + rule.rate * sigma**2
+    edge, width, edges = 0.0, min(rule.first, sigma), [0.0]
+    widest = _periods(rule)
+    while edge < reach:
+        edge += min(width, widest(edge)) if widest is not None else width
+        edges.append(min(edge, reach))
+        width = max(edge, width)
+        if len(edges) > MOST_PANELS:
+            raise MeanFieldError(f"The integrand oscillates too fast for quadrature at standard deviation {sigma:.3g}.")
+    # where the integrand is tiny at 0 and large at a kink or a steep place, the mass lies there as long as the density
+    # is not zero in double precision
+    if any(3 * sigma < k < FAR * sigma for k in rule.kinks) or any(3 * sigma < k < 140 * sigma for k in rule.steep):
+        far = np.arange(reach, max(reach, FAR * sigma), 2 * sigma)
+        reach = max(reach, FAR * sigma)
+        edges += [*far, reach]
+    inner = [k for k in rule.kinks if k < reach]
+    for k in inner:  # grade towards each kink as towards 0, so that what is steep there is resolved at every σ
+        step = min(rule.first, sigma, sigma**2 / k if k == rule.gap else sigma)
+        edges.append(k)
+        while step < reach:
+            edges += [e for e in (k - step, k + step) if 0 < e < reach]
+            step *= 2
+    out = np.unique(np.array(edges))
+    for b in {abs(b.at) for b in rule.branches if abs(b.at) < reach}:
+        i = int(np.searchsorted(out, b))
+        right, left = out[i + 1] - b, b - out[i - 1] if i else 0.0
+        steps = 0.5 ** np.arange(1, 1 - math.log2(branches.NEAR))
+        out = np.unique(np.concatenate([out, b + right * steps, b - left * steps]))
+    return out
+
+
+def _periods(rule: Rule):
+    """The largest panel width at a place, for phases that must be followed; None where there are none."""
+    if not rule.slopes:
+        return None
+    if not any(e.has(Z[0]) for e in rule.slopes):
+        constant = 2.0 / max(1.0, *[abs(float(e)) for e in rule.slopes])
+        return lambda _: constant
+    f = [numpy_function(e) for e in rule.slopes]
+
+    def widest(edge):
+        ahead = np.array([edge, edge + 0.5, edge + 1.0])
+        x = np.concatenate([ahead, -ahead])
+        with np.errstate(all="ignore"):
+            speed = max(float(np.abs(g(x)).max()) for g in f)
+        return 2.0 / max(1.0, speed)
+
+    return widest
+
+
+def fastest_phase(rule: Rule, reach: float) -> float:
+    """The largest frequency, or slope of a phase, for |z| up to `reach`."""
+    if not rule.slopes:
+        return rule.fastest
+    widest = _periods(rule)
+    assert widest is not None
+    return max(2.0 / widest(x) for x in np.linspace(0.0, reach, 40))
+
+
+def _samples(expr: sp.Expr, rule: Rule, sigma: float, modulus: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Places z > 0 and numbers v with ⟨expr⟩ = Σ v·σ·density(z); without σ, v would underflow where σ² does not."""
+    edges = panels(rule, sigma)
+    half, left, n = np.diff(edges) / 2, edges[:-1], rule.order
+    x, w = gauss_legendre(n)
+    z = (left + half)[:, None] + half[:, None] * x
+    wide = rule.fastest * half > 4 if not modulus else np.zeros(len(half), dtype=bool)
+    special = np.zeros(len(half), dtype=bool)
+    places, values = [], []
+    for b in rule.branches:
+        special |= (edges[:-1] == abs(b.at)) | (edges[1:] == abs(b.at))
+    for i in np.flatnonzero(special):
+        wide[i] = False
+        for t, v in _touching(expr, rule, edges[i], edges[i + 1], sigma, modulus):
+            places.append(t)
+            values.append(v)
+    plain = ~(wide | special)
+    if plain.any():
+        where = z[plain].ravel()
+        f = np.abs(evaluate(expr, where)) + np.abs(evaluate(expr, -where)) if modulus else folded(expr, where)
+        places.append(where)
+        values.append((half[plain, None] / sigma * w).ravel() * f)
+    if wide.any():
+        places.append(z[wide].ravel())
+        values.append(_wave_values(expr, z[wide], (left + half)[wide], half[wide], n, sigma).ravel())
+    return np.concatenate(places), np.concatenate(values)
+
+
+def _touching(expr, rule, lo, hi, sigma, modulus):
+    """(z, v) of a panel that has a branch point at one end, for both signs of z."""
+    signs = (1.0, -1.0)
+    for sign in signs:
+        ends = [b for b in rule.branches if sign * b.at in (lo, hi) and (b.at != 0 or lo == 0)]
+        if not ends:
+            x, w = gauss_legendre(rule.order)
+            z, v = (lo + hi) / 2 + (hi - lo) / 2 * x, (hi - lo) / 2 * w
+            f = evaluate(expr, sign * z)
+        else:
+            b = ends[0]
+            t, v = branches.panel(hi - lo, b.m, rule.order)
+            outward = sign * b.at == lo  # |z| grows away from the branch point
+            z = lo + t if outward else hi - t
+            step = sign if outward else -sign  # the side of b the panel lies on
+            f = numpy_function(b.right if step > 0 else b.left)(step * t)
+        yield z, v / sigma * (np.abs(f) if modulus else f)
+
+
+def _wave_values(expr, z, middle, half, n, sigma):
+    """Weights times integrand on panels that hold several periods: each amplitude against its own wave."""
+    p = pieces(expr, Z[0])
+    breaks = np.array([float(b) for b in p.breaks])
+    moments: dict[float, np.ndarray] = {}
+    total = np.zeros_like(z)
+    for sign in (1.0, -1.0):
+        which = np.searchsorted(breaks, sign * middle, side="right")
+        for k, piece in enumerate(p.exprs):
+            rows = which == k
+            if not rows.any() or piece == 0:
+                continue
+            for amplitude, group in waves.split(piece) or ():
+                weight = np.zeros(z.shape)
+                for omega, c in group:
+                    if omega not in moments:
+                        moments[omega] = waves.weights(omega, middle, half, n) / sigma
+                    weight += (complex(c) * moments[omega] if sign > 0 else np.conj(c) * moments[omega]).real
+                inside = numpy_function(amplitude)(sign * z[rows].ravel()).reshape(z[rows].shape)
+                total[rows] += weight[rows] * inside
+    return total
+
+
+def gaussian_average(
+    expr: sp.Expr, K: np.ndarray, rule: Rule | None = None, modulus: bool = False, gap: float = 0.0
+) -> np.ndarray:
+    """e^{gap²/2K}⟨expr⟩_K (mean 0) for an array of K > 0 by panel quadrature; with `modulus`, ⟨|expr|⟩, the scale
+    errors are measured on."""
+    K = np.atleast_1d(np.asarray(K, dtype=float))
+    rule = rule or rule_for(expr)
+    out = np.empty_like(K)
+    octave = np.floor(np.log2(K))
+    for o in np.unique(octave):
+        mask = octave == o
+        k = K[mask]
+        with np.errstate(all="ignore"):
+            sigma = math.sqrt(k.max())
+            z, v = _samples(expr, rule, sigma, modulus)
+            value = np.empty_like(k)
+            for i in range(0, len(k), BLOCK):
+                part = k[i : i + BLOCK]
+                # inside the gap f is 0
+                density = np.exp(np.minimum(-0.5 * (z - gap) * (z + gap) / part[:, None], 0.0))
+                density *= (sigma / np.sqrt(2 * np.pi * part))[:, None]
+                product = np.where(density == 0, 0.0, v * density)
+                value[i : i + BLOCK] = product.sum(axis=1)
+            out[mask] = value
+    return out
+
+
+@dataclass(frozen=True)
+class Table:
+    """Piecewise polynomials in K: CELLS_PER_OCTAVE cells an octave from octave `first`, Horner coefficients in the
+    local t ∈ [-1, 1).
+
+    Outside, the value continues as the power law measured at the edge (`low`, `high`: exponents). With a gap > 0 the
+    table holds e^{gap²/2K} times the value, which is what stays smooth as K → 0. Where a value falls so steeply that a
+    cell does not hold it (e^{-c²/2K} of a function that is steep at c), the row of the cell is NaN, first row, m: the
+    cell is cut into 2^m, whose rows follow after those of all cells.
+    """
+
+    first: int
+    coefficients: np.ndarray
+    low: float
+    high: float
+    gap: float = 0.0
+    cells: int = 0  # rows before those of cut cells
+
+    @property
+    def last(self) -> int:
+        return self.first + self.cells // CELLS_PER_OCTAVE
+
+    @property
+    def is_split(self) -> bool:
+        return len(self.coefficients) > self.cells
+
+    @property
+    def rounding(self) -> float:
+        """What rounding of K and of exponents alone makes of e^{-E}, at the largest E of the cells that are cut."""
+        worst = 0.0
+        for row in self.coefficients[: self.cells][np.isnan(self.coefficients[: self.cells, 0])]:
+            ends = self.coefficients[[int(row[1]), int(row[1]) + (1 << int(row[2])) - 1], 0]
+            if np.abs(ends).min() > LEAST:
+                worst = max(worst, CELLS_PER_OCTAVE * abs(math.log(abs(ends[1] / ends[0]))))
+        return 3 * 2.0**-52 * worst
+
+    def tail(self, side: int) -> int | None:
+        """The power of K beyond the lower (-1) or upper (1) end where it is one of a polynomial, else None."""
+        power = self.low if side < 0 else self.high
+        return int(power) if 0 <= power <= DEGREE and power == int(power) else None
+
+    def split_places(self) -> list[float]:
+        """K inside the cells that are cut, off the nodes of their parts."""
+        cut = np.flatnonzero(np.isnan(self.coefficients[: self.cells, 0])).tolist()
+        return [2.0 ** (self.first + i // 8) * (1 + (i % 8 + (0.137 + 0.61 * i) % 1) / 8) for i in cut]
+
+
+def build_table(function, first: int = LOW, last: int = HIGH) -> Table:
+    """The table of `function` (vectorised, K → value) over octaves first … last; cut where values stop being finite."""
+    t, to_power = chebyshev_to_power(DEGREE)
+    cells = np.arange(CELLS_PER_OCTAVE)
+    rows, overflow = [], False
+    parts: dict[int, np.ndarray] = {}
+    for o in range(first, last):
+        lower = 2.0**o * (1 + cells / CELLS_PER_OCTAVE)
+        K = lower[:, None] + 2.0**o / CELLS_PER_OCTAVE * (t + 1) / 2
+        values = function(K.ravel()).reshape(K.shape)
+        if not np.isfinite(values).all():
+            last, overflow = o, True
+            break
+        rows.append(exact_product(values, to_power))
+        for i in _suspects(values):
+            found = _split(function, lower[i], 2.0**o / CELLS_PER_OCTAVE, rows[-1][i])
+            if found is not None:
+                parts[(o - first) * CELLS_PER_OCTAVE + i] = found
+    if not rows:
+        raise MeanFieldError("The average overflows at every K of the table.")
+    table = np.concatenate(rows)
+    count = at = len(table)
+    for i, found in parts.items():
+        table[i] = 0.0
+        table[i, :3] = math.nan, at, len(found).bit_length() - 1
+        at += len(found)
+    table = np.ascontiguousarray(np.concatenate([table, *parts.values()]))
+    # past an overflow the average is infinite for a double, not a power
+    high = math.inf if overflow else _slope(function, 2.0**last, 0.5)
+    return Table(first, table, _slope(function, 2.0**first, 2.0), high, cells=count)
+
+
+def _suspects(values: np.ndarray) -> list[int]:
+    """The cells (rows of values at the Chebyshev points) whose polynomial may not hold the function."""
+    n = values.shape[1]
+    wave = np.cos(np.pi * (n - 1) * (2 * np.arange(n) + 1) / (2 * n))
+    with np.errstate(all="ignore"):
+        size, least = np.abs(values).max(axis=1), np.abs(values).min(axis=1)
+        last = np.abs((values / least[:, None] * wave).sum(axis=1))
+    return np.flatnonzero((size > LEAST) & ~(2 / n * last < SUSPECT)).tolist()
+
+
+def _split(function, lower: float, width: float, whole: np.ndarray) -> np.ndarray | None:
+    """Rows of the parts of a cell, as many as its function needs; None where cutting it does not help."""
+    t, to_power = chebyshev_to_power(DEGREE)
+    probes = np.array([-0.9, -0.43, 0.21, 0.77])  # off the Chebyshev points
+    best, before = None, _worst(function, lower, width, whole[None], probes)
+    for m in range(1, MOST_SPLITS + 1):
+        if before <= 1.0:
+            break
+        n = 2**m
+        starts = lower + width / n * np.arange(n)
+        K = starts[:, None] + width / n * (t + 1) / 2
+        values = function(K.ravel()).reshape(K.shape)
+        if not np.isfinite(values).all():
+            break
+        rows = exact_product(values, to_power)
+        miss = _worst(function, lower, width, rows, probes)
+        if m > 2 and not miss < before / 2:  # what is left is rounding
+            break
+        if miss < before:
+            best, before = rows, miss
+    return best
+
+
+def _worst(function, lower: float, width: float, rows: np.ndarray, probes: np.ndarray) -> float:
+    """The largest relative deviation of the rows from the function at places in between, in units of what rounding
+    alone explains."""
+    n = len(rows)
+    if n > 64:  # the ends and some between show what all do
+        chosen = np.unique(np.concatenate([np.linspace(0, n - 1, 48).astype(int)]))
+    else:
+        chosen = np.arange(n)
+    K = lower + width / n * (chosen[:, None] + (probes + 1) / 2)
+    true = function(K.ravel()).reshape(K.shape)
+    found = np.array([np.polynomial.polynomial.polyval(probes, c) for c in rows[chosen]])
+    with np.errstate(all="ignore"):
+        fall = abs(math.log(abs(true[-1, -1] / true[0, 0]))) if true[0, 0] * true[-1, -1] > 0 else 0.0
+        miss = np.where(np.abs(true) > LEAST, np.abs(found - true) / np.abs(true), 0.0)
+    worst = float(np.nan_to_num(miss, nan=math.inf).max())
+    return worst / (1e-14 + 2e-15 * fall * CELLS_PER_OCTAVE / 8)
+
+
+def _slope(function, K: float, factor: float) -> float:
+    a, b = function(np.array([K, K * factor]))
+    if not (np.isfinite(a) and np.isfinite(b)) or a == 0 or b / a <= 0:
+        return 0.0
+    slope = math.log(b / a) / math.log(factor)
+    nearest = round(2 * slope) / 2
+    return nearest if abs(slope - nearest) < 1e-4 else slope

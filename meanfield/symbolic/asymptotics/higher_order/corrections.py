@@ -1,0 +1,94 @@
+r"""Further terms of K under variances that fall with depth: K = A l^e (log l)^r (1 + ε), ε a series in l and log l.
+
+With K put into K′ - K = σ_v² l^{-β_v} ⟨φ²⟩_q + σ_a² l^{-β_a} and divided by K/l, the leading order cancels (it is the
+law of `residual`), and what is linear in ε makes
+
+    l ε′ + (e - κ) ε + (r - κ₂) ε/log l = N(ε),
+
+where N holds everything smaller: the sources and powers of q that the balance leaves out, higher powers of ε, and the
+difference K′ - K beyond dK/dl. Putting ε in again gains an order each time. l^κ (log l)^κ₂ solves the equation of a
+small change of K; it carries the constant of the start, and a term of N of its size makes a logarithm.
+
+Source: derived here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flint import fmpq
+
+from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, of
+from meanfield.symbolic.asymptotics.higher_order.leading_order import MARGINAL, Leading, NoFurther
+from meanfield.symbolic.asymptotics.higher_order.logseries import NONE, UNIT, Key, Ring, Series, over, plus, scaled
+
+
+@dataclass(frozen=True)
+class Solved:
+    """ε, down to (excluding) the key `rest`; None: nothing is left out but what is smaller than every power.
+
+    short: whether the expansion of ⟨φ²⟩_q sets `rest`.
+    """
+
+    leading: Leading
+    ring: Ring
+    eps: Series
+    rest: Key | None
+    short: bool
+
+
+def solve(leading: Leading, floor: fmpq, depth: fmpq) -> Solved:
+    """ε down to l^-floor (log l)^-depth; what the start decides is the coefficient of l^κ (log l)^κ₂ in K."""
+    home = leading.home
+    if leading.soft:
+        floor = min(floor, -leading.size(home)[0] - fmpq(1, 10**9))
+    slope = (leading.e[0] - leading.kappa[0], leading.e[1] - leading.kappa[1])
+    free: Series = {}
+    if leading.size(home) < (0, 0, 0):
+        free = {home: leading.atoms.of(leading.start / leading.amplitude)}
+    eps: Series = {}
+    for _ in range(200):
+        source, ring = leading.ring(floor, depth), leading.ring(floor, depth)
+        new = ring.cut(plus(ring.solved(_small(leading, source, eps), slope, leading.r - leading.kappa2), free))
+        if new == eps:
+            break
+        eps = new
+    else:
+        raise NoFurther("The further terms of K do not converge.")
+    averages = _answering(leading, leading.rest)
+    rest = ring.largest(ring.lost, _answering(leading, source.lost), averages)
+    if leading.soft:
+        rest = ring.largest(rest, (home[0], home[1], fmpq(1000), 0))
+    return Solved(leading, ring, ring.above(eps, rest), rest, averages is not None and rest == averages)
+
+
+def _answering(leading: Leading, k: Key | None) -> Key | None:
+    """The key of what a right-hand side of this key makes of ε."""
+    if k is None or k[:2] != leading.home[:2]:
+        return k
+    return k[0], k[1], k[2] + 1, k[3] + (1 if k[2] + 1 == leading.home[2] else 0)
+
+
+def _small(leading: Leading, ring: Ring, eps: Series) -> Series:
+    """N(ε)."""
+    parts = leading.evaluated(ring, leading.pieces, leading.eta(ring, eps))
+    for p in leading.pieces:
+        if leading.full(p) in (UNIT, MARGINAL):
+            linear = leading._constant(p).scaled(p.power) if p.logs != 0 else p.slope
+            parts.append(scaled(eps, -(linear * leading.share), leading.full(p)))
+            if leading.full(p) == UNIT:
+                parts.append({UNIT: -leading._constant(p)})
+    parts.append({MARGINAL: of(-leading.r)})
+    return ring.cut(plus(*parts, *differences(leading.key, ring, eps)))
+
+
+def differences(lead: Key, ring: Ring, eps: Series) -> list[Series]:
+    """-l Σ_{j ≥ 2} Dʲ/j! of X, over its leading term l^…: what X′ - X is beyond dX/dl."""
+    up: Key = (fmpq(1), NONE, NONE, 0)
+    base = over(lead, up)  # of l·Dʲ(1 + ε)
+    change, factor, n, out = ring.derivative(scaled(plus({UNIT: ONE}, eps), ONE, up), base), fmpq(1), 1, []
+    while change:
+        n, factor = n + 1, factor / (n + 1)
+        change = ring.derivative(change, base)
+        out.append(scaled(change, of(-factor)))
+    return out

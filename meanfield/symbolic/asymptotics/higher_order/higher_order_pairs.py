@@ -1,0 +1,353 @@
+r"""Further terms of two inputs of one norm that come together, relative to K: ε = 1 - c = Δ/2K → 0, Δ their distance.
+
+Δ grows by S l^{-V} R in block l, R = ⟨(φ_a - φ_b)²⟩/δ at δ = σ_w² l^{-β_w} Δ: Σ_p f_p(q) δ^p of a smooth φ (whole p) or
+of one with kinks (half p), v Σ_p b_p (δ/2q)^p of a homogeneous one and where q outgrows every power. Put into
+
+    l ε′ + (e - κ) ε + (r - κ₂) ε/log l = N(ε)
+
+as in `corrections`, it gives Δ = A l^e (log l)^r (1 + ε) an order each time. Source: derived here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import sympy as sp
+from flint import fmpq
+
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.symbols import K as VARIANCE
+from meanfield.symbolic.asymptotics.higher_order.coefficients import ZERO, Exact, of, rational
+from meanfield.symbolic.asymptotics.higher_order.corrections import differences
+from meanfield.symbolic.asymptotics.higher_order.exponents import NoFurther
+from meanfield.symbolic.asymptotics.higher_order.higher_order_laws import Trial, inside, searched
+from meanfield.symbolic.asymptotics.higher_order.leading_order import MARGINAL, Piece
+from meanfield.symbolic.asymptotics.higher_order.logseries import (
+    NONE,
+    UNIT,
+    Key,
+    Part,
+    Ring,
+    Series,
+    binomial,
+    over,
+    plus,
+    scaled,
+    times,
+)
+from meanfield.symbolic.asymptotics.higher_order.series_solution import (
+    Corrections,
+    Found,
+    multiplied,
+    power_law,
+    raised,
+)
+from meanfield.symbolic.asymptotics.log_growth import Growth
+from meanfield.symbolic.asymptotics.schedules.branch import Branch
+from meanfield.symbolic.asymptotics.schedules.power_tails import tail
+from meanfield.symbolic.asymptotics.schedules.regimes import Way
+from meanfield.symbolic.averages.expansions.closeness import stretch_powers
+
+START = sp.Symbol("C", real=True)
+AMPLITUDE = sp.Symbol("C", positive=True)
+_T, _C = sp.Dummy("t", positive=True), sp.Dummy("c", real=True)
+APART = "Further terms of two inputs are derived where they come together, c → 1"
+
+
+@dataclass(frozen=True)
+class Term:
+    """A piece of l(X′/X - 1), times (1 + ε)^power."""
+
+    piece: Piece
+    power: fmpq
+
+
+class PairTrial(Trial):
+    """A `Trial` of two inputs; distance: the law of Δ, gamma that of c/(1 - c)."""
+
+    def __init__(self, branch: Branch, way: Way, distance: Growth, gamma: Growth, floor: fmpq, depth: fmpq, ends: int):
+        super().__init__(branch, way, floor, depth, ends)
+        self.distance, self.gamma = distance, gamma
+
+    def law_key(self, law: Growth) -> Key:
+        if not law.is_regular or law.power_of(2) != 0:
+            raise NoFurther("Further terms of two inputs are not derived where their distance is no power of l.")
+        return (*self.basis.of(law.exponent), self.basis.of(law.power_of(1))[0], 0)
+
+    # ------------------------------------------------------------------------------------------------- what is asked
+
+    @cached_property
+    def nearness(self) -> Found:
+        """ε = 1 - c, its leading power in `grown`; the amplitude is that of `small_one`."""
+        if self.fast:
+            e = tuple(-x for x in self.law_key(self.gamma)[:3])
+            return self._iterated((e[0], e[1], e[2], 0), self._fast_terms(), None)
+        gap = self._slow_distance
+        return multiplied(gap, raised(self.K(alone=False), fmpq(-1)))
+
+    @cached_property
+    def small_one(self) -> tuple[Key, Exact]:
+        """The leading term of ε."""
+        if self.fast:
+            k = self.law_key(self.gamma)
+            assert self.gamma.constant is not None
+            return (-k[0], -k[1], -k[2], 0), self.atoms.of(1 / self.gamma.constant)
+        key = over(self.law_key(self.distance), self.leading.key)
+        return key, self.atoms.of(self._size / (2 * self.leading.amplitude))
+
+    def Delta(self) -> Found:
+        return multiplied(self.nearness, self.K(alone=False)) if self.fast else self._slow_distance
+
+    def gamma_law(self) -> Found:
+        return multiplied(raised(self.nearness, fmpq(-1)), self.c())
+
+    def c(self) -> Found:
+        key, size = self.small_one
+        one = self.nearness
+        if one.ring.size(key) >= (0, 0, 0):
+            raise NoFurther(f"{APART}; here c stays below 1.")
+        ring = replace(one.ring, lost=None)
+        rest = ring.largest(None if one.rest is None else times(one.rest, key))
+        small = scaled(plus({UNIT: of(fmpq(1))}, one.small), -size, key)
+        return Found(ring, {}, ring.above(small, rest), rest, one.short)
+
+    def K_ab(self) -> Found:
+        return multiplied(self.K(alone=False), self.c())
+
+    # ------------------------------------------------------------------------------------------------- how Δ grows
+
+    @property
+    def amplitudes(self) -> dict[str, sp.Expr]:
+        """What stands before the leading power of each quantity; C_K is the C of K's law, C that of Δ where it is one.
+        """
+        K_ = sp.Symbol(self.name, positive=True) if self.fast else self.leading.amplitude
+        near = self.atoms.expr(self.small_one[1])
+        apart = 2 * near * K_ if self.fast else self._size
+        return {"distance": apart, "gamma": sp.cancel(1 / near), "c": sp.S.One, "K_ab": K_}
+
+    @property
+    def _size(self) -> sp.Expr:
+        """A of Δ ~ A l^e."""
+        if self.gamma.constant is not None and self.way.K.constant is None:
+            return 2 * self.leading.amplitude / self.gamma.constant
+        return AMPLITUDE if self.distance.constant is None else self.distance.constant
+
+    @cached_property
+    def _slow_distance(self) -> Found:
+        terms, left = self._smooth_terms() if self.branch.degree is None else (self._homogeneous_terms(), None)
+        return self._iterated(self.law_key(self.distance), terms, left)
+
+    def _inside(self) -> tuple[sp.Expr, Key]:
+        """δ at leading order."""
+        return self.branch.w.size * self._size, times(self.law_key(self.distance), self.leading.fall("w"))
+
+    def _rate_key(self) -> Key:
+        """l^{1-V}."""
+        return times((fmpq(1), NONE, NONE, 0), times(self.leading.fall("v"), self.leading.fall("w")))
+
+    def _smooth_terms(self) -> tuple[list[Term], Key | None]:
+        """Σ_p f_p(q) δ^p; its last one stands for what follows."""
+        size, key = self._inside()
+        powers = stretch_powers(self.branch.phi.pieces.expr, VARIANCE, self.ends)
+        if self.leading.size(key) >= (0, 0, 0) and len(powers) > 1:
+            raise NoFurther(f"{APART}, and where φ is not homogeneous closer than φ bends; here they stay apart.")
+        out, rest, *_, last = [], None, max(powers)
+        for p, f in sorted(powers.items()):
+            n = rational(p)
+            shift = times(self._rate_key(), (key[0] * n, key[1] * n, key[2] * n, 0))
+            number, node = f.as_coeff_Mul()
+            expanded = self.leading.expanded(node, self.branch.strength * number * size**p, shift)
+            whole = p != last or len(powers) == 1
+            rest = self.ring().largest(rest, expanded.rest, *([] if whole else map(self.leading.full, expanded.pieces)))
+            out += [Term(piece, n) for piece in expanded.pieces] if whole else []
+        return out, rest
+
+    def _homogeneous_terms(self) -> list[Term]:
+        """v Σ_p b_p (δ/2q)^p."""
+        size, key = self._inside()
+        a, _, v = self.branch.infinity.of_square
+        if a != 1:
+            raise NoFurther("Further terms of two inputs are not derived for powers |z|^a with a ≠ 1.")
+        ratio, gap = size / (2 * self.leading.q0), over(key, self.leading.q)
+        if self.leading.size(gap) >= (0, 0, 0):
+            raise NoFurther(f"{APART}; here c stays below 1.")
+        out = []
+        for p, b in closing_series(self.branch, 2 * self.ends).items():
+            n = rational(p)
+            shift = times(self._rate_key(), (gap[0] * n, gap[1] * n, gap[2] * n, 0))
+            out.append(Term(Piece(shift, self.atoms.of(self.branch.strength * v * b * ratio**p), -n), n))
+        return out
+
+    def _fast_terms(self) -> list[Term]:
+        """Of ε: l x (Σ_{p > 0} b_p ε^p)/(1 + x), x = W l^{-V}."""
+        v = self.branch.infinity.of_square[2]
+        b = self.basis.of(self.branch.v.beta + self.branch.w.beta)
+        V: Key = (-b[0], -b[1], NONE, 0)
+        W = self.branch.strength * v
+        key, size = self.small_one
+        ring = self.ring(self.floor + 2)
+        x: Series = {V: self.atoms.of(W)}
+        divided: Series = {UNIT: self.atoms.of(1 / (1 + W))}
+        if V != UNIT:
+            divided = ring.composed(ring.powers(x), lambda j: binomial(fmpq(-1), j))
+        out = []
+        for p, f in closing_series(self.branch, 2 * self.ends).items():
+            n = rational(p)
+            if n == 0:
+                continue
+            number = self.atoms.of(W * f) * self._root(size, p)
+            shift = times((fmpq(1) + V[0], V[1], NONE, 0), (key[0] * n, key[1] * n, key[2] * n, 0))
+            out += [Term(Piece(times(k, shift), c * number), n) for k, c in divided.items()]
+        return out
+
+    def _root(self, size: Exact, p: sp.Expr) -> Exact:
+        return self.atoms.of(sp.powdenest(self.atoms.expr(size) ** p, force=True))
+
+    # ------------------------------------------------------------------------------------------------- the equation
+
+    def _iterated(self, key: Key, terms: list[Term], left: Key | None) -> Found:
+        """X = l^… (1 + ε) under l(X′/X - 1) = Σ terms."""
+        sizes = self.ring()
+        e, r = sizes.exponent(*key[:2]), key[2]
+        full = [t.piece.key for t in terms]
+        if any(sizes.size(k) > (0, 0, 0) for k in full):
+            raise NoFurther("Further terms of two inputs are not derived where their distance outgrows powers of l.")
+        terms = _balanced(self, terms, UNIT, e)
+        kappa = _linear(terms, UNIT)
+        if not kappa:
+            own = self._given(terms) if not self.fast else ZERO
+            terms = _balanced(self, terms, MARGINAL, of(r) - own)
+        kappa2 = _linear(terms, MARGINAL)
+        if kappa2.number is None or not self._follows(kappa, e):
+            raise NoFurther("Further terms of two inputs are not derived where the start enters by such a power of l.")
+        gap = self._part(kappa)
+        home: Key = (*gap, kappa2.number, 0)
+        slope = (-gap[0], -gap[1])
+        free: Series = {home: self.atoms.of(START)} if sizes.size(home) < (0, 0, 0) else {}
+        eta, rest = ({}, None) if self.fast else inside(self.solved)
+        eps: Series = {}
+        for _ in range(200):
+            source, ring = self.ring(), self.ring()
+            rate = plus(*self._rates(source, terms, eps, eta), {UNIT: -e}, {MARGINAL: of(-r)})
+            linear = plus(scaled(eps, -kappa), scaled(eps, -kappa2, MARGINAL))
+            one = plus({UNIT: of(fmpq(1))}, eps)
+            small = source.cut(plus(source.product(rate, one), linear, *differences(key, source, eps)))
+            new = ring.cut(plus(ring.solved(small, slope, -kappa2.number), free))
+            if new == eps:
+                break
+            eps = new
+        else:
+            raise NoFurther("The further terms of two inputs do not converge.")
+        through = None
+        if rest is not None:
+            moved = [t.piece.key for t in terms if t.piece.slope or t.piece.logs != 0]
+            top = sizes.largest(*moved)
+            through = None if top is None else times(top, rest)
+        known = [_answered(k, home) for k in (left, through, source.lost)]
+        rest = sizes.largest(ring.lost, *known)
+        short = rest is not None and (rest == known[0] or (not self.fast and rest == known[1] and self.solved.short))
+        ring = replace(ring, lost=None)
+        return Found(ring, power_law(ring, key), ring.above(eps, rest), rest, short)
+
+    def _rates(self, ring: Ring, terms: list[Term], eps: Series, eta: Series) -> list[Series]:
+        """l(X′/X - 1), as a sum over powers of 1 + ε."""
+        out = []
+        for n in dict.fromkeys(t.power for t in terms):
+            pieces = tuple(t.piece for t in terms if t.power == n)
+            known = [{p.key: p.front} for p in pieces] if self.fast else self.leading.evaluated(ring, pieces, eta)
+            powers = ring.powers(eps)
+            raising: Series = plus({UNIT: of(fmpq(1))}, *[scaled(x, binomial(n, j)) for j, x in enumerate(powers, 1)])
+            out.append(ring.product(plus(*known), raising))
+        return out
+
+    def _given(self, terms: list[Term]) -> Exact:
+        """What η of relative size 1/log l makes of the leading terms at 1/log l."""
+        eta, _ = inside(self.solved)
+        total = ZERO
+        for t in terms:
+            if t.piece.key == UNIT and MARGINAL in eta:
+                total = total + t.piece.slope * eta[MARGINAL]
+        return total
+
+    def _part(self, kappa: Exact) -> tuple[fmpq, Part]:
+        return self.basis.of(self.atoms.expr(kappa))
+
+    def _follows(self, kappa: Exact, e: Exact) -> bool:
+        return not kappa or self.ring().size((*self._part(kappa), NONE, 0)) < (0, 0, 0)
+
+
+def _balanced(trial: PairTrial, terms: list[Term], at: Key, total: Exact) -> list[Term]:
+    """Terms of one key whose fronts sum to `total`, one of them by the balance; a check that they do."""
+    here = [i for i, t in enumerate(terms) if t.piece.key == at]
+    rest = total
+    for i in here[1:]:
+        rest = rest + -terms[i].piece.front
+    if not here:
+        if total:
+            raise NoFurther("The law of the distance of two inputs is no balance of its recursion.")
+        return terms
+    old = terms[here[0]].piece.front
+    if not trial.atoms.vanishes(old + -rest):
+        raise NoFurther("The law of the distance of two inputs is no balance of its recursion.")
+    out = list(terms)
+    out[here[0]] = replace(out[here[0]], piece=replace(out[here[0]].piece, front=rest))
+    return out
+
+
+def _linear(terms: list[Term], at: Key) -> Exact:
+    total = ZERO
+    for t in terms:
+        if t.piece.key == at:
+            total = total + t.piece.front.scaled(t.power)
+    return total
+
+
+def _answered(k: Key | None, home: Key) -> Key | None:
+    """The key of what a right-hand side of this key makes of ε."""
+    if k is None or k[:2] != home[:2]:
+        return k
+    return k[0], k[1], k[2] + 1, k[3] + (1 if k[2] + 1 == home[2] else 0)
+
+
+@lru_cache(maxsize=64)
+def closing_series(branch: Branch, order: int) -> dict[sp.Expr, sp.Expr]:
+    """b_p of (1 - κ(1 - ε))/ε = Σ b_p ε^p, κ the correlation that a linear tail leaves of 1 - ε."""
+    found = tail(branch.phi.pieces, True)
+    if found.d != 1:
+        raise NoFurther("Further terms of two inputs are derived for tails that are linear.")
+    try:
+        kernel = found.kernel(_C)
+    except MeanFieldError as error:
+        raise NoFurther(str(error)) from None
+    ratio = ((1 - kernel) / (1 - _C)).subs(_C, 1 - _T**2)
+    series = sp.series(ratio, _T, 0, order + 1).removeO()
+    return {sp.Rational(n, 2): c for n in range(order + 1) if (c := sp.simplify(series.coeff(_T, n))) != 0}
+
+
+PAIR_DERIVED: dict[str, Callable[[PairTrial], Found]] = {
+    "distance": PairTrial.Delta,
+    "gamma": PairTrial.gamma_law,
+    "c": PairTrial.c,
+    "K_ab": PairTrial.K_ab,
+}
+
+
+def further_pair(
+    branch: Branch, way: Way, pair: tuple[Growth | None, Growth | None], quantity: str, law: Growth, order: int
+) -> tuple[Growth, Corrections]:
+    """The law of a quantity of two inputs with `order` further terms; pair: the laws of Δ and γ."""
+    distance, gamma = pair
+    if distance is None or gamma is None:
+        raise NoFurther(f"Further terms of {quantity} were asked for, whose leading law is not derived.")
+    derive = PAIR_DERIVED[quantity]
+
+    def tried(floor: fmpq, depth: fmpq, ends: int) -> Found:
+        return derive(PairTrial(branch, way, distance, gamma, floor, depth, ends))
+
+    found, more = searched(tried, quantity, law, order)
+    if found.constant is None and not found.leading:
+        front = PairTrial(branch, way, distance, gamma, NONE, fmpq(1), 3).amplitudes[quantity]
+        found = replace(found, constant=front)
+    return found, more

@@ -1,0 +1,261 @@
+r"""Expansions of averages at both ends of K, as `Law`s.
+
+K → 0: half-Gaussian moments of the Taylor coefficients of the two pieces that meet at 0; a kink elsewhere is
+exponentially small. K → ∞: the tails of f, each by its continued half moment, and finite parts of its moments
+(`mellin`). Averages meet in `powerlog` sums, where no term outlives the remainder of the sum it is in. Source:
+derived here (Laplace's method on e^{-z²/2K}; Mellin's for the tails).
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from meanfield.base.answers.results import InfiniteAverage, Law, MeanFieldError, NoClosedForm, Term
+from meanfield.base.arguments import spoken, whole
+from meanfield.base.symbols import K, Z, recognise
+from meanfield.functions import zeros
+from meanfield.functions.piecewise import pieces
+from meanfield.functions.series.infinity import Form, Terms, normal_form
+from meanfield.functions.series.taylor import fractional, taylor
+from meanfield.symbolic.averages.expansions.mellin import half_moment, moment_term, tails_sum
+from meanfield.symbolic.averages.expansions.moments import Moment, moment
+from meanfield.symbolic.averages.expansions.powerlog import Key, Sum, expand
+from meanfield.symbolic.averages.node import Average, average, expression, outermost
+
+_T = sp.Symbol("|z|", positive=True)  # messages show it
+
+
+@spoken
+def at_zero(expr: sp.Expr, order: int = 3) -> Law:
+    """The expansion of an expression in averages over K as K → 0+, up to K^order.
+
+    Raises: MeanFieldError where a piece has no Taylor series at 0.
+
+    >>> from meanfield.base.symbols import K
+    >>> print(at_zero(average("tanh(z)**2", K)).text())
+    K - 2*K**2 + 17*K**3/3 + O(K**4)
+    """
+    expr, order = expression(expr, "What is expanded"), whole(order, "order", 0, 200)
+    return _law(expr, order, 1)
+
+
+@spoken
+def at_infinity(expr: sp.Expr, order: int = 3) -> Law:
+    """The expansion of an expression in averages over K as K → ∞, down to K^{1/2-order}.
+
+    Raises: MeanFieldError where f is not a sum of powers and logarithms at ±∞ and has no closed average.
+
+    >>> from meanfield.base.symbols import K
+    >>> print(at_infinity(average("tanh(z)**2", K), 1).text())
+    1 - sqrt(2)/(sqrt(pi)*sqrt(K)) + O(K**(-3/2))
+    """
+    expr, order = expression(expr, "What is expanded"), whole(order, "order", 0, 200)
+    return _law(expr, order, -1)
+
+
+def _law(expr: sp.Expr, order: int, end: int) -> Law:
+    return _sum(expr, order, end).law()
+
+
+def _sum(expr: sp.Expr, order: int, end: int) -> Sum:
+    """Averages are expanded further where factors K^p or cancelling terms cost orders."""
+    expr = sp.expand(expr)
+    nodes = sorted((n for n in outermost(expr) if n.has(K)), key=str)
+    for n in nodes:
+        if n.n > 1 or n.mean != (sp.S.Zero,) or n.integrand.has(K):
+            raise MeanFieldError(f"{n} is not a centred average over K; its expansion is not known.")
+    last = sp.Integer(order) if end > 0 else sp.S.Half - order  # the last power that is wanted
+    reach, inner, before = sp.Integer(order + 1), order, None
+    for _ in range(3):
+        sums = {n: _node(n, inner, end, reach) for n in nodes}
+        found = expand(expr, end, sums, reach)
+        if found.rest is None or found.rest == before or (missing := end * (last - found.rest[0])) < 0:
+            break
+        more, before = int(sp.floor(missing)) + 1, found.rest
+        inner, reach = inner + more, reach + more
+    return found
+
+
+def _node(node: Average, order: int, end: int, reach: sp.Expr) -> Sum:
+    if node.cov != (K,):
+        return _behind(node, order, end, reach)
+    return (_node_at_zero if end > 0 else _node_at_infinity)(node, order)
+
+
+def _behind(node: Average, order: int, end: int, reach: sp.Expr) -> Sum:
+    """⟨f⟩_V for the variance V(K) of an inner Dense: the expansion of ⟨f⟩ where V goes, with that of V put in."""
+    f, inner = average(node.integrand, K), _sum(node.cov[0], order, end)
+    power, logs = inner.lead or (sp.S.Zero, 0)
+    if not inner.terms or logs != 0:
+        raise MeanFieldError(f"How the variance of {node} behaves is led by a logarithm or not known; nor is it known.")
+    c = inner.terms[power, 0]
+    if power == 0:
+
+        def slope(k: int) -> sp.Expr:
+            return sp.diff(f, K, k).subs(K, c) / sp.factorial(k)
+
+        around = Sum(end, {k: v for k, v in inner.terms.items() if k != (0, 0)}, inner.rest, inner.exponential)
+        return around.composed(around, slope, sp.Integer(order), {})
+    outer = _sum(f, order, end if power > 0 else -end)
+    log = Sum(end, {(sp.S.Zero, 0): sp.log(c), (sp.S.Zero, 1): power})
+    if any(m for _, m in outer.terms):
+        log = log + inner.relative((power, 0), c).apply(lambda t: sp.log(1 + t), reach)
+    rest = None if outer.rest is None else (outer.rest[0] * power, outer.rest[1])
+    total = Sum(end, {}, rest, outer.exponential)
+    for (p, m), coefficient in outer.terms.items():
+        part = Sum(end, {(sp.S.Zero, 0): coefficient}) * inner.power(p, reach)
+        for _ in range(m):
+            part = part * log
+        total = total + part
+    return total
+
+
+def _node_at_zero(node: Average, order: int) -> Sum:
+    f = node.integrand
+    p = pieces(f, Z[0])
+    left, right = p.around_zero()
+    exact = left.is_polynomial(Z[0]) and right.is_polynomial(Z[0])
+    top = 2 * order
+    if exact:
+        top = max([top, *(sp.Poly(e, Z[0]).degree() for e in (left, right) if e.has(Z[0]))])
+    try:
+        a, b = taylor(right, Z[0], top), taylor(left, Z[0], top)
+    except MeanFieldError:
+        return _powers_at_zero(node, left, right, top, any(b != 0 for b in p.breaks))
+    terms: dict[Key, sp.Expr] = {}
+    for k in range(top + 1):
+        value = (a[k] + (-1) ** k * b[k]) * half_moment(k)
+        if value != 0:
+            terms[sp.Rational(k, 2), 0] = value
+    if exact:
+        return Sum(1, terms, None, any(b != 0 for b in p.breaks))
+    return Sum(1, terms, (sp.Integer(order + 1) if left == right else sp.Rational(top + 1, 2), 0))
+
+
+def _powers_at_zero(node: Average, left: sp.Expr, right: sp.Expr, top: int, more: bool) -> Sum:
+    """The same where the pieces are series in a root of |z|; `more`: whether a break elsewhere adds what is
+    exponentially small."""
+    total: dict[sp.Rational, sp.Expr] = {}
+    ends = []
+    for piece, side in ((right, 1), (left, -1)):
+        found, rest = fractional(piece.subs(Z[0], side * _T), _T, top)
+        for k, c in found.items():
+            total[k] = sp.expand(total.get(k, sp.S.Zero) + c)
+        ends += [] if rest is None else [rest]
+    live = {k: c for k, c in total.items() if c != 0}
+    if live and min(live) <= -1:
+        raise InfiniteAverage(f"{node} is infinite: |z|^({min(live)}) is not integrable at 0.")
+    terms: dict[Key, sp.Expr] = {(k / 2, sp.S.Zero): c * half_moment(k) for k, c in live.items()}
+    return Sum(1, terms, (min(ends) / 2, 0), False) if ends else Sum(1, terms, None, more)
+
+
+def _node_at_infinity(node: Average, order: int) -> Sum:
+    """Every term down to K^{1/2-order}; fewer, and an earlier remainder, where a moment is neither exact nor
+    certified."""
+    f = recognise(node.integrand) if node.integrand.has(sp.exp) else node.integrand  # 1/(1 + e^{-z}) saturates
+    p = pieces(f, Z[0])
+    try:
+        sides = [normal_form(p.exprs[i].subs(Z[0], side * _T), _T) for i, side in ((0, -1), (-1, 1))]
+    except MeanFieldError as error:
+        return _from_closed_form(node, order) or _oscillating(node, str(error))
+    tails = _tails(sides, -sp.Integer(2 * order + 1))
+    leading = tails_sum(tails)
+    if all(s.is_finite_sum for s in sides) and set(p.breaks) <= {sp.S.Zero}:
+        return leading
+    total = leading
+    for j in range(order):
+        try:
+            value = moment(f, 2 * j)
+        except MeanFieldError:
+            value = None
+        if value is None or value.has(Moment):
+            closed = _from_closed_form(node, order)
+            if closed is not None:
+                return closed
+        if value is None:
+            return total.cut((-sp.S.Half - j, 0))
+        total = total + moment_term(value, j)
+    return total.cut((-sp.S.Half - order, 0))
+
+
+def _tails(sides: list[Form], floor: sp.Expr) -> Terms:
+    total: Terms = {}
+    for form in sides:
+        for key, c in form.terms(floor).items():
+            total[key] = total.get(key, sp.S.Zero) + c
+    return total
+
+
+def _from_closed_form(node: Average, order: int) -> Sum | None:
+    """The same expansion read off the closed form as a function of t = √K; None where there is no closed form or no
+    series."""
+    try:
+        form = normal_form(sp.powsimp(node.closed_form().subs(K, _T**2)), _T)
+        terms = form.terms(-sp.Integer(2 * order))
+    except (NoClosedForm, MeanFieldError):
+        return None
+    found: dict[Key, sp.Expr] = {}
+    for (s, m), c in terms.items():  # log t = ½ log K
+        found[s / 2, m] = found.get((s / 2, m), sp.S.Zero) + c / sp.Integer(2) ** m
+    if form.is_finite_sum or (form.dropped and all(p.factor.is_polynomial(Z[0]) for p in form.parts)):
+        return Sum(-1, found, None, form.dropped)
+    return Sum(-1, found, (-sp.S.Half - order, 0))
+
+
+def _oscillating(node: Average, reason: str) -> Sum:
+    """No approach to powers (sin): the closed form without what is exponentially small."""
+    try:
+        form = node.closed_form()
+    except NoClosedForm:
+        raise MeanFieldError(
+            f"{node.integrand} has no power-law limit at infinity ({reason}) and no closed average; its expansion at "
+            "K → ∞ is not known."
+        ) from None
+    limit = form.replace(
+        lambda e: isinstance(e, sp.exp) and sp.limit(e.args[0], K, sp.oo) == -sp.oo, lambda e: sp.S.Zero
+    )
+    if limit.has(sp.exp, sp.erfc, K):
+        raise MeanFieldError(f"The expansion of {node} at K → ∞ is not known.")
+    return Sum(-1, {(sp.S.Zero, 0): limit}, None, limit != form)
+
+
+def exponential_at_zero(expr: sp.Expr) -> Term | None:
+    """The leading exponentially small term c·K^a·exp(-b²/2K) of an expression linear in averages, as K → 0.
+
+    A kink at b whose two sides differ by Δ(z) = Σ Δ_k (z - b)^k/k! contributes p_K(b) Σ_k Δ_k (K/|b|)^{k+1} to leading
+    order. None where there is no kink away from 0.
+    """
+    found: dict[tuple[sp.Expr, sp.Expr], sp.Expr] = {}
+    for coefficient, node in _linear(expr):
+        p = pieces(node.integrand, Z[0])
+        for b, left, right in zip(p.breaks, p.exprs, p.exprs[1:]):
+            if b == 0:
+                continue
+            side = zeros.compare(b, sp.S.Zero)
+            inner, outer = (left, right) if side > 0 else (right, left)
+            difference = taylor((outer - inner).subs(Z[0], b + side * Z[0]), Z[0], 4)
+            for k, value in enumerate(difference):
+                if value != 0:
+                    c, power = coefficient.as_independent(K, as_Add=False)
+                    base, extra = (K, sp.S.Zero) if power == 1 else power.as_base_exp()
+                    if base != K:
+                        raise MeanFieldError(f"The coefficient {coefficient} is not a power of K.")
+                    key = (b**2, sp.Rational(2 * k + 1, 2) + extra)
+                    size = c * value * sp.factorial(k) / sp.Abs(b) ** (k + 1) / sp.sqrt(2 * sp.pi)
+                    found[key] = sp.simplify(found.get(key, sp.S.Zero) + size)
+    live = {key: v for key, v in found.items() if v != 0}
+    if not live:
+        return None
+    b2, power = min(live, key=lambda k: (sp.N(k[0]), sp.N(k[1])))
+    return Term(live[b2, power], power, sp.S.Zero, -b2 / 2, sp.S.NegativeOne)
+
+
+def _linear(expr: sp.Expr) -> list[tuple[sp.Expr, Average]]:
+    """[(coefficient, node)] of an expression linear in averages over K."""
+    expr = sp.expand(expr)
+    nodes = sorted((n for n in expr.atoms(Average) if n.has(K)), key=str)
+    parts = [(expr.coeff(n), n) for n in nodes]
+    rest = sp.expand(expr - sp.Add(*[c * n for c, n in parts]))
+    if rest.has(sp.exp) or any(e.has(n) for n in nodes for e in (rest, *[c for c, _ in parts])):
+        raise MeanFieldError(f"{expr} is not linear in averages; its exponentially small terms are not known.")
+    return parts

@@ -1,0 +1,76 @@
+r"""`Largest`: averages over the maximum of φ at n independent nodes where φ goes up and down, or two norms differ.
+
+Where φ rises or falls (with z or |z|) and inputs have one norm, `pools` writes such averages over one or two Gaussians.
+Elsewhere the maximum is known by its distribution alone, F(t)^n with F(t) = P(φ(z) ≤ t), and at two inputs F₂(s, t)^n:
+two-dimensional integrals over values for any n, which `many_positions.maximum_averages` computes.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.symbols import Z
+from meanfield.symbolic.averages.node import Integrand
+from meanfield.symbolic.averages.nodes.group_functions import Group
+
+
+class Largest(Group):
+    """A `Group` whose F is the largest of φ(z_1) … φ(z_n), n ≥ 2, with no limit to n."""
+
+    def __new__(cls, phi: Integrand, nodes, what, variables):
+        return sp.Expr.__new__(cls, phi, sp.Integer(nodes), sp.Integer(what), sp.Tuple(*variables))
+
+    @property
+    def formula(self) -> sp.Expr:
+        return sp.Max(*Z[: min(self.nodes, len(Z))])
+
+    @property
+    def function(self) -> sp.Expr:
+        return self.args[0].expr
+
+    @property
+    def nodes(self) -> int:
+        return int(self.args[1])
+
+    @property
+    def what(self) -> int:
+        return int(self.args[2])
+
+    @property
+    def variables(self) -> tuple[sp.Expr, ...]:
+        return tuple(self.args[3])
+
+    @property
+    def cov(self) -> tuple[sp.Expr, ...]:
+        """(K_aa, K_ab, K_bb) of two inputs."""
+        return self.variables
+
+    def over(self, variables, what: int | None = None) -> Largest:
+        return Largest(self.args[0], self.nodes, self.what if what is None else what, variables)
+
+    def _eval_evalf(self, prec):
+        if not self.is_number:
+            return None
+        raise MeanFieldError(
+            f"Digits of {self} are not available: the maximum of a function that goes up and down, or at two norms, "
+            "has "
+            "those of doubles (propagate, check)."
+        )
+
+    def _shown(self, name: str) -> str:
+        return f"max{self.nodes}({name})"
+
+    def _sympystr(self, printer):
+        z = self.function.xreplace({Z[0]: sp.Symbol("z", real=True)})
+        return self._printed(printer, self._shown(printer._print(z)))
+
+    def tex_inside(self):
+        z = self.function.xreplace({Z[0]: sp.Symbol("z", real=True)})
+        front = rf"\max_{{{self.nodes}}} "
+        return z, lambda body, write: self._tex(front + body, write)
+
+
+def largest(phi: sp.Expr, nodes: int, what: int, variables) -> Largest:
+    """The node."""
+    return Largest(Integrand(phi), nodes, what, variables)

@@ -1,0 +1,255 @@
+"""The rule of each record: what it does to a coordinate. Neurons are averaged, positions carried."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import sympy as sp
+
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.symbols import Z, distance
+from meanfield.functions.activations import activation
+from meanfield.functions.piecewise import pieces
+from meanfield.networks.folds import dense_of, parts
+from meanfield.networks.records import (
+    Block,
+    Dense,
+    LayerNorm,
+    Nonlinearity,
+    Projection,
+    Residual,
+    RMSNorm,
+    Scale,
+    Sequential,
+)
+from meanfield.symbolic.recursions.coordinate import Coordinate, Gaussian, composed, gaussian, holds_state
+from meanfield.symbolic.recursions.coordinate_walk import OpenTangent, Walk, refusal, rule
+
+
+@rule(Sequential)
+def _sequential(block: Sequential, x: Coordinate, walk: Walk) -> Coordinate:
+    for part in block.blocks:
+        x = walk(part, x)
+    return x
+
+
+@rule(Dense)
+def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
+    """z → σ_w N^{-1/2} W x + σ_b b: fresh weights make a new Gaussian of it, whatever x was."""
+    mixes = block.axis == "tokens"
+    if mixes and walk.kind != "tokens":
+        raise refusal(block)
+    x = walk.named(walk.settled(x))
+    w, b = walk.deviation(block.sigma_w), walk.deviation(block.sigma_b)
+
+    def variance(p: int, q: int) -> sp.Expr:
+        return w**2 * x.moment(p, q) + b**2
+
+    def fresh(name: str, pq: tuple[int, int], _: sp.Expr) -> sp.Expr:
+        if mixes and name == "apart":  # every output token has weights and a bias of its own
+            return 2 * variance(0, 0)
+        if mixes and pq[0] != pq[1]:
+            return sp.S.Zero
+        if name == "K":
+            return variance(*pq)
+        if name == "apart":
+            return w**2 * x.apart()
+        if name == "lean":
+            return w**2 * x.lean()
+        if name == "turned":
+            return w**2 * x.turned() + _turned_by_bias(w, b, x)
+        pushed = sp.S.Zero if w == 0 else walk.tangent(x, name, *pq)  # without weights nobody sees where φ jumps
+        if pushed == sp.oo:
+            return sp.oo
+        if name != walk.trains:
+            return w**2 * pushed
+        own = sp.Add(*[_source_moment(one, x, *pq) for one in x.sources])
+        of_w, of_b = walk.rates(w, b)
+        return w**2 * (pushed + own) + of_w * x.moment(*pq) + of_b
+
+    return gaussian(x.law.map(fresh))
+
+
+def _turned_by_bias(w: sp.Expr, b: sp.Expr, x: Coordinate) -> sp.Expr:
+    """What a bias that both inputs share turns two coordinates of different norms by: b² and w²⟨x²⟩ add up to other
+    ratios at either of them."""
+    if b == 0 or not x.law.lean:
+        return sp.S.Zero
+    A, B = x.moment(0, 0), x.moment(1, 1)
+    both = sp.sqrt(w**2 * A + b**2) * sp.sqrt(w**2 * B + b**2) + w**2 * sp.sqrt(A) * sp.sqrt(B) + b**2
+    return 2 * distance * (w * b * x.norms()) ** 2 / both
+
+
+def _turned_by_skip(one: Gaussian, other: Gaussian, strength: sp.Expr) -> sp.Expr:
+    """What two independent Gaussians, added with strengths 1 and μ, turn beside what each of them does."""
+    if strength == 0 or not (one.lean or other.lean):
+        return sp.S.Zero
+    (A, B), (C, D) = (tuple(map(sp.sqrt, law.cov[:2])) for law in (one, other))
+    across = A * other.lean / (C + D) - C * one.lean / (A + B)
+    whole = sp.sqrt(A**2 + strength**2 * C**2) * sp.sqrt(B**2 + strength**2 * D**2)
+    return 2 * distance * (strength * across) ** 2 / (whole + A * B + strength**2 * C * D)
+
+
+def _source_moment(source: tuple[sp.Expr, ...], x: Coordinate, p: int, q: int) -> sp.Expr:
+    """⟨s_p s_q⟩ of what one trained vector adds to a tangent."""
+    if p == q and source[p] == x.trained()[p]:
+        return x.moment(p, p)
+    return x.expect(source[p] * source[q], p, q)
+
+
+@rule(Nonlinearity)
+def _nonlinearity(block: Nonlinearity, x: Coordinate, walk: Walk) -> Coordinate:
+    """x → φ(x)."""
+    record = activation(block.activation)
+    joint = x.behind(record.pieces.expr)
+    if joint is not None:
+        return joint
+    if any(map(holds_state, x.scales)):  # a constant factor stays inside φ, whose averages are over the same variance
+        x = walk.settled(x)
+    x = walk.with_constants(walk.named(x))
+    phi = record.pieces
+    slope = phi.diff() if x.sources else phi
+    if x.sources and slope.jumps() and phi.jumps():
+        raise MeanFieldError(f"{record} jumps, so the tangent kernel of a LayerNorm before it is infinite.")
+
+    def at(outer: sp.Expr, p: int) -> sp.Expr:
+        return outer.xreplace({Z[0]: Z[p]}) if x.values()[p] == Z[p] else composed(outer, x, p)
+
+    positions = range(x.positions)
+    functions = tuple(at(phi.expr, p) for p in positions)
+    slopes = [at(slope.expr, p) for p in positions] if x.sources else []
+    sources = tuple(tuple(d * a for d, a in zip(slopes, one)) for one in x.sources)
+    return x.with_values(functions, sources=sources)
+
+
+@rule(LayerNorm)
+def _layer_norm(block: LayerNorm, x: Coordinate, walk: Walk) -> Coordinate:
+    """x → (x - ⟨x⟩)/sd(x) over the neurons; γ and β are trained if it is affine."""
+    x = walk.named(x)
+    scales, shifts = [], []
+    for p in range(x.positions):
+        if x.scales[p] == 0:
+            raise MeanFieldError("A LayerNorm acts on a coordinate that is 0 in every neuron (a Scale of 0 before it).")
+        mean = x.mean(p)
+        variance = x.with_values(x.functions).moment(p, p) - mean**2
+        if variance == 0:
+            raise MeanFieldError(
+                "A LayerNorm acts on a coordinate that is the same in every neuron; its variance is 0."
+            )
+        scales.append(1 / sp.sqrt(variance))
+        shifts.append(mean)
+    factors = tuple(new / old for new, old in zip(scales, x.scales))
+    out = replace(x.rescaled(factors), scales=tuple(scales), shifts=tuple(shifts))
+    if block.affine:  # ∂/∂γ = the normalized coordinate, ∂/∂β = 1
+        out = replace(out, sources=(*out.sources, out.trained(), (sp.S.One,) * x.positions))
+    return out
+
+
+@rule(RMSNorm)
+def _rms_norm(block: RMSNorm, x: Coordinate, walk: Walk) -> Coordinate:
+    """x → x/√⟨x²⟩ over the neurons; γ is trained if it is affine."""
+    x = walk.named(x)
+    moments = tuple(x.moment(p, p) for p in range(x.positions))
+    if any(one == 0 for one in moments):
+        raise MeanFieldError("An RMSNorm acts on a coordinate that is 0 in every neuron; its mean square is 0.")
+    out = x.rescaled(tuple(1 / sp.sqrt(one) for one in moments))
+    return replace(out, sources=(*out.sources, out.trained())) if block.affine else out
+
+
+@rule(Scale)
+def _scale(block: Scale, x: Coordinate, walk: Walk) -> Coordinate:
+    """x → factor·x."""
+    return x.rescaled((walk.deviation(block.factor),) * x.positions)
+
+
+@rule(Projection)
+def _projection(block: Projection, x: Coordinate, walk: Walk) -> Coordinate:
+    """x → x: fresh weights of standard deviation 1 keep the law of a Gaussian, and all that is averaged over neurons.
+
+    What it makes has no part in common with what went in, which a branch with a Dense of its own does not see.
+    """
+    if not x.is_linear or x.sources:
+        raise MeanFieldError(
+            "A Projection takes a Gaussian to a Gaussian of the same law, but it is given φ(z) or the output of a "
+            "trained LayerNorm; put it where a block begins, or take Dense(sigma_w=1, sigma_b=0)."
+        )
+    return x
+
+
+@rule(Residual)
+def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
+    """x → branch(x) + μ shortcut(x): independent where one of the two has fresh weights, else functions of one z."""
+    strength = walk.number(block.mu)
+    shortcut = block.shortcut or Sequential(())
+    mixes = has_dense(block.branch), has_dense(shortcut)
+    if not any(mixes):
+        if any(isinstance(part, Projection) for part in parts(block)):
+            raise MeanFieldError(
+                "A Projection beside a branch without Dense was asked for: whether the two have anything in common "
+                "depends on widths, which the theory does not know; take Dense(sigma_w=1, sigma_b=0)."
+            )
+        return _inner_skip(block.branch, shortcut, strength, x, walk)
+    x = walk.named(walk.settled(x))
+    if x.sources and not all(mixes):
+        raise OpenTangent
+    # where both ways have a Dense, each adds its own share of what trains before them
+    ends = [walk.settled(walk(part, x)) for part in (block.branch, shortcut)]
+    if all(end.is_linear for end in ends) and any(end.sources for end in ends):
+        raise OpenTangent
+    for end in ends:
+        if not end.is_linear:
+            raise MeanFieldError(
+                "A Residual adds a Gaussian to a skip that is not Gaussian, or its branch does not end in Dense; put "
+                "the Nonlinearity inside the branch and end the branch with Dense()."
+            )
+    new, old = (end.law for end in ends)
+
+    def added(entries, others):
+        return tuple(sp.oo if sp.oo in (a, b) else a + strength**2 * b for a, b in zip(entries, others))
+
+    grams = {name: added(new.grams[name], old.grams[name]) for name in new.grams}
+    pairs_of = ((new.apart, old.apart), (new.lean, old.lean))
+    both = [None if a is None or b is None else a + strength**2 * b for a, b in pairs_of]
+    if new.turned is not None and old.turned is not None:
+        both.append(new.turned + strength**2 * old.turned + _turned_by_skip(new, old, strength))
+    return gaussian(Gaussian(x.positions, added(new.cov, old.cov), grams, *both))
+
+
+def has_dense(block: Block) -> bool:
+    """Whether a block holds a Dense layer."""
+    return bool(dense_of(block))
+
+
+def _inner_skip(branch: Block, shortcut: Block, mu: sp.Expr, x: Coordinate, walk: Walk) -> Coordinate:
+    """Without fresh weights, branch and shortcut depend on the same z."""
+    if any(part.mixes == "batch" for way in (branch, shortcut) for part in parts(way)):
+        raise MeanFieldError(
+            "A skip around a BatchNorm without a Dense beside it was asked for: its sum holds what the batch shares in "
+            "two ways, which is not derived; end the branch with Dense()."
+        )
+    x = walk.named(x)
+    one = (sp.S.One,) * x.positions
+    inner = walk(branch, replace(x, gains=one))
+    side = walk(shortcut, replace(x, gains=one))
+    if side.gains != one:
+        raise MeanFieldError(
+            "A shortcut without Dense that rescales its Gaussian (LayerNorm before a Nonlinearity) is not derived yet; "
+            "put the Nonlinearity into the branch."
+        )
+    back = {z: z / g for z, g in zip(Z, inner.gains)}
+    total = [a + mu * b.xreplace(back) for a, b in zip(inner.values(), side.values())]
+    shared = len(x.sources)
+
+    def moved(source):
+        return tuple(mu * a.xreplace(back) for a in source)
+
+    both = tuple(
+        tuple(a + b for a, b in zip(one, moved(other)))
+        for one, other in zip(inner.sources[:shared], side.sources[:shared])
+    )
+    sources = both + inner.sources[shared:] + tuple(map(moved, side.sources[shared:]))
+    out = replace(inner, gains=tuple(a * b for a, b in zip(x.gains, inner.gains)))
+    linear = [sp.cancel(t / z) for t, z in zip(total, Z)]
+    if not any(c.has(*Z) for c in linear):
+        return replace(out.with_values(Z[: x.positions], sources=sources), scales=tuple(linear))
+    return out.with_values(tuple(pieces(t, z).expr for t, z in zip(total, Z)), sources=sources)

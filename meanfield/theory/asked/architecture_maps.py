@@ -1,0 +1,138 @@
+"""The recursions of one architecture: what every verb reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import sympy as sp
+
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.functions.activations import Activation, activation
+from meanfield.networks.folds import activations_of
+from meanfield.networks.records import FIRST, Block, Dense, Network, block_of
+from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.recursions.block_recursions import (
+    equal_norms,
+    input_jacobian,
+    one_input,
+    pair_tangents,
+    two_inputs,
+    unequal_norms,
+)
+from meanfield.symbolic.recursions.coordinate_walk import Rates
+from meanfield.symbolic.recursions.first import begun
+from meanfield.symbolic.recursions.gradient_recursions import gradients
+from meanfield.symbolic.recursions.tokens.exchangeable import attends
+from meanfield.theory.asked import positions
+
+
+@dataclass(frozen=True)
+class Maps:
+    """The recursions of one architecture at initialization, each derived when it is first read."""
+
+    block: Block
+    first: Dense = FIRST
+    batch: int | None = None
+    rated: Rates = field(default=(), repr=False)  # those of lambda_w and lambda_b that Theta is by
+
+    def __post_init__(self) -> None:
+        block_of(self.block, "The block of a Theory")
+        Network(self.block, self.first)  # refuses what is no input layer
+        object.__setattr__(self, "batch", positions.batch_size(self.batch, self.block))
+        if not activations_of(self.block) and not attends(self.block):
+            raise MeanFieldError("The architecture holds no Nonlinearity; wrap an activation in Nonlinearity(...).")
+
+    def __deepcopy__(self, memo: dict) -> Maps:
+        """Itself: nothing about a theory changes, and what it has derived need not be derived again."""
+        return self
+
+    @cached_property
+    def activations(self) -> tuple[Activation, ...]:
+        """The records of φ, each once, in the order they are met."""
+        return tuple(dict.fromkeys(activation(a) for a in activations_of(self.block)))
+
+    @cached_property
+    def kind(self) -> str:
+        """What acts on each other: the inputs of a "batch" (BatchNorm), the "tokens" of one input (Dense on the
+        tokens, Attention); "" where positions are apart."""
+        return positions.kind_of(self.block)
+
+    @cached_property
+    def one_input(self) -> Recursion:
+        """The recursion of (K, J, Theta); of any two positions that act on each other (K, K_ab, J, J_ab, Theta,
+        Theta_ab)."""
+        if self.kind:
+            return positions.printed(self.block, self.first, self.batch)
+        return begun(one_input(self.block, self.rated), self.first)
+
+    @cached_property
+    def limiting(self) -> Recursion:
+        """The recursion of (K, J) that fixed points, phases and laws are of; behind a BatchNorm K stands for K - K_ab,
+        the variance that a batch has by itself, and J for J - J_ab, which grows as J does."""
+        if self.kind:
+            return positions.settling(self.block, self.first, self.batch)
+        return self.one_input.only("K", "J")
+
+    @cached_property
+    def two_inputs(self) -> Recursion:
+        """The recursion of (K_aa, K_bb, K_ab)."""
+        return begun(two_inputs(self.block), self.first)
+
+    @cached_property
+    def auxiliary(self) -> Recursion | None:
+        """What tables show with `one_input`: `two_inputs`; of positions that act on each other what settles, if
+        anything does."""
+        if not self.kind:
+            return self.two_inputs
+        try:
+            return self.limiting
+        except MeanFieldError:
+            return None
+
+    @cached_property
+    def pair_tangents(self) -> Recursion:
+        """The recursion of (K_aa, K_bb, K_ab, J_ab, Theta_ab): the Jacobian and the tangent kernel between two inputs.
+        """
+        return begun(pair_tangents(self.block, self.rated), self.first)
+
+    @cached_property
+    def equal_norms(self) -> Recursion:
+        """The recursion of (K, J, Theta, K_ab, distance, J_ab, Theta_ab) for two inputs of one norm."""
+        return begun(equal_norms(self.block, self.rated), self.first)
+
+    @cached_property
+    def unequal_norms(self) -> Recursion:
+        """The recursion of (K_aa, K_bb, tilt, distance, K_ab, J_ab, Theta_ab) for two inputs of any norms; the
+        angle tilt with sin(tilt) = (sqrt(K_aa) - sqrt(K_bb))/sqrt(distance) keeps the digits of both."""
+        return begun(unequal_norms(self.block, self.rated), self.first)
+
+    @cached_property
+    def input_jacobian(self) -> Recursion:
+        """The recursion of (K, D0, J0): the Jacobian with respect to an input of finite dimension N_0."""
+        return begun(input_jacobian(self.block), self.first)
+
+    @cached_property
+    def gradients(self) -> Recursion:
+        """The recursion of K, J and the factors that gradients by z, and by the weights and biases of every Dense, are
+        products of: G_z is J^{l-1,l}, G_w[d] and G_b[d] are G_w and G_b per J^{l,L}, d the place of the Dense.
+
+        Raises: MeanFieldError where J is infinite. Source: [variance_variation] Thm. C.3, for any block.
+
+        >>> print(derive("relu", architecture="full_residual").gradients.only("G_w[1]", "G_w[2]").doit())
+        K' = K + sigma_a**2 + sigma_v**2*(K*sigma_w**2/2 + sigma_b**2/2)
+        G_w[1]' = K*sigma_v**2/2
+        G_w[2]' = K*sigma_w**2/2 + sigma_b**2/2
+        """
+        return begun(gradients(self.block), self.first)
+
+    @property
+    def default_quantities(self) -> tuple[str, ...]:
+        """What is computed when nobody says: K and J, or K alone where J is infinite at every layer."""
+        return ("K", "J") if self.one_input["J"] != sp.oo else ("K",)
+
+
+def described(theory: Maps) -> str:
+    """All of a theory as text: a record may show less of a long formula than another one needs to differ."""
+    formulas = [str(activation(a).expression) for a in activations_of(theory.block)]
+    return repr((theory.block, theory.first, theory.batch, theory.rated, formulas))

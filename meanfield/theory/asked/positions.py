@@ -1,0 +1,513 @@
+"""Theories whose positions act on each other: which recursion carries what, and the one that settles.
+
+Behind a BatchNorm J depends on K and K_ab, and its growth often on V = K - K_ab alone, the variance that a batch has by
+itself. Where (V, J - J_ab) is closed, or K_ab settles at a value of its own, fixed points, phases and laws are those of
+that recursion: there K stands for V, and J for J - J_ab, which grows as J does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import sympy as sp
+
+from meanfield.base.answers.results import MeanFieldError, Solution, Status
+from meanfield.base.arguments import shown, whole
+from meanfield.base.quantities import COVARIANCES
+from meanfield.base.symbols import Q0, J, K, K_ab, c_J, sigma_w, tokens
+from meanfield.functions.reading.parser import number
+from meanfield.networks.folds import parts
+from meanfield.networks.records import Block, Dense
+from meanfield.symbolic.averages.node import Average, independent
+from meanfield.symbolic.averages.nodes.shared_averages import Common
+from meanfield.symbolic.averages.nodes.spheres import SphereAverage
+from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbolic.recursions.batch import CONSTANT
+from meanfield.symbolic.recursions.block_recursions import skip_strength, variable
+from meanfield.symbolic.recursions.coordinate_walk import remembered
+from meanfield.symbolic.recursions.first import begun
+from meanfield.symbolic.recursions.tokens.exchangeable import SMALLEST, attends, carried, exchangeable, kind_of
+from meanfield.symbolic.recursions.tokens.shares import shares
+from meanfield.symbolic.recursions.tokens.two_sequences import NAMES as ACROSS
+from meanfield.symbolic.recursions.tokens.two_sequences import across
+from meanfield.symbolic.steps import Step
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from meanfield.numeric.run.depth_iteration import Run
+    from meanfield.presentation.phase_diagram import PhaseDiagram
+    from meanfield.symbolic.asymptotics.depth import DepthLaw
+    from meanfield.symbolic.criticality.critical_lines import CriticalLine
+    from meanfield.symbolic.criticality.phases import Phase
+    from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, FixedPoints
+
+NAMES = ("K", "K_ab", "J", "J_ab", "Theta", "Theta_ab")
+READ = ("c",)  # read off them
+SHARE = re.compile(r"Theta(_ab)?\[\d+\]")  # of one matrix
+MOST_TOKENS = 1 << 16
+DIFFERENCE = "K - K_ab"  # what settles behind a BatchNorm
+
+QUADRATURE = "averages over a normalized batch are integrated to 15 digits, and nothing encloses them"
+
+
+def batch_size(value: object, block: Block) -> int | None:
+    """|B| as a theory holds it: None for infinitely many. Raises: MeanFieldError below four, and for a block whose
+    positions do not act on each other."""
+    if value is None:
+        return None
+    size = whole(value, "batch", 1, 1 << 24)
+    if kind_of(block) != "batch":
+        raise MeanFieldError(
+            f"batch={size} was given, but no BatchNorm makes the inputs of a batch act on each other; leave it out."
+        )
+    if size < SMALLEST:
+        raise MeanFieldError(
+            f"A BatchNorm over a batch of {size} is not available: its gradients have a mean from |B| = {SMALLEST} on "
+            "only, as that of 1/variance is (|B| - 1)/(|B| - 3)."
+        )
+    return size
+
+
+@remembered(maxsize=128)
+def printed(block: Block, first: Dense, size: int | None) -> Recursion:
+    """The recursion of (K, K_ab, J, J_ab, Theta, Theta_ab)."""
+    return begun(exchangeable(block, size), first)
+
+
+@remembered(maxsize=128)
+def followed(block: Block, first: Dense, size: int | None) -> Recursion:
+    """The same as floats follow it: c_J = J_ab/J in the place of J_ab."""
+    found = begun(carried(block, size), first)
+    return replace(found, readout=(*found.readout, ("c", K_ab / K)))
+
+
+def spelled_out(block: Block, first: Dense, size: int | None, names: Iterable[str]) -> tuple[str, ...]:
+    """The names with "entropy" for those of every softmax, as sampled theory and networks call them together."""
+    if "entropy" not in names:
+        return tuple(names)
+    each = [n for n in followed(block, first, size).names if n.startswith("entropy[")]
+    return tuple(dict.fromkeys(n for name in names for n in (each if name == "entropy" and each else [name])))
+
+
+def require_known(names: tuple[str, ...], recursion: Recursion, what: str) -> None:
+    """Refuse names that positions of this `what` ("batch", "tokens") have not."""
+    for name in names:
+        if name in recursion.names or SHARE.fullmatch(name):
+            continue
+        if name not in (*NAMES, *READ):
+            of_two = name in (*COVARIANCES, "distance", "gamma", "tilt")
+            why = "of two inputs apart from all others" if of_two else "not derived where positions act on each other"
+            raise MeanFieldError(
+                f"{name} was asked for, which is {why}; of a {what if what == 'batch' else 'network of tokens'} there "
+                f"are {', '.join(NAMES)}."
+            )
+        if name.startswith("Theta") and "Theta" not in recursion.names:
+            raise MeanFieldError(
+                f"{name} does not close here: trained gains act on what another norm or a skip takes apart; use "
+                "BatchNorm(affine=False), or put the norm inside the branch."
+            )
+
+
+def selected(block: Block, first: Dense, size: int | None, names: tuple[str, ...]) -> Recursion:
+    """The maps of `names` and of what they depend on."""
+    if any(map(SHARE.fullmatch, names)):
+        return _of_matrices(block, first, names)
+    if set(names) & set(ACROSS):
+        return _of_two(block, first, names)
+    found = printed(block, first, size)
+    require_known(names, found, kind_of(block))
+    if "c" in names:
+        raise MeanFieldError(
+            "The map of c is not available: positions of a batch have K and K_ab, of which c is K_ab/K."
+        )
+    return found.only(*names)
+
+
+def _of_two(block: Block, first: Dense, names: tuple[str, ...]) -> Recursion:
+    """The recursion of what two inputs of several tokens have in common."""
+    found = begun(across(block), first)
+    wrong = [n for n in names if n not in (*found.names, *READ)]
+    if wrong:
+        raise MeanFieldError(
+            f"{wrong[0]} was asked for beside what tokens of two inputs have in common; with K_same and K_other go "
+            f"{', '.join(n for n in found.names if n not in ('K_same', 'K_other'))} and c."
+        )
+    found = replace(found, readout=(("c", K_ab / K),))
+    return found.only(*(n for n in names if n not in READ), *(("K_ab",) if "c" in names else ()))
+
+
+def _of_matrices(block: Block, first: Dense, names: tuple[str, ...]) -> Recursion:
+    """The recursion of the tangent kernel by matrices."""
+    found = begun(shares(block), first)
+    found = replace(found, readout=(("c", K_ab / K),)) if "K_ab" in found.names else found
+    wrong = [n for n in names if n not in (*found.names, *READ)]
+    if wrong:
+        held = ", ".join(n for n in found.names if n.startswith("Theta["))
+        raise MeanFieldError(
+            f"{wrong[0]} was asked for beside a share of the tangent kernel; with K, K_ab and c go {held} and their "
+            "Theta_ab[d], one for each Dense and [0] for the input layer."
+        )
+    return found.only(*(n for n in names if n not in READ), *(("K_ab",) if "c" in names else ()))
+
+
+@remembered(maxsize=256)
+def to_follow(block: Block, first: Dense, size: int | None, names: tuple[str, ...]) -> Recursion:
+    """What a run of `names` is made of."""
+    if any(map(SHARE.fullmatch, names)):
+        return _of_matrices(block, first, names)
+    if set(names) & set(ACROSS):
+        return _of_two(block, first, names)
+    found = followed(block, first, size)
+    require_known(names, found, kind_of(block))
+    needs = {"J_ab": ("J", "J_ab", "c_J"), "c": ("K", "K_ab")}
+    wanted = [n for name in names for n in needs.get(name, (name,)) if n in found.names]
+    if "J" in names or "J_ab" in names:
+        wanted += [n for n in ("K_ab", "c_J") if n in found.names]
+    if set(names) & {"Theta", "Theta_ab"}:
+        wanted += ["Theta", "Theta_ab"]
+    return found.only(*dict.fromkeys(("K", *wanted)))
+
+
+def refuse_impossible(
+    block: Block,
+    places: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    begin: Mapping[str, Any],
+    names: tuple[str, ...],
+) -> None:
+    """Refuse correlations that no T tokens have, and two inputs' that contradict them."""
+    import numpy as np
+
+    T = parameters.get("tokens")
+    if not attends(block) or not isinstance(T, int | float) or T < 1:
+        return
+    if T == 1 and any(n.startswith("entropy") for n in names):
+        raise MeanFieldError("The entropy of a softmax over one token is 0, and so is what it is measured in, log T.")
+    cosine = np.asarray(0.0 if places["correlation"] is None else places["correlation"], dtype=float)
+    least = -1 / (T - 1) if T > 1 else -1.0
+    if not ((cosine >= least * (1 + 1e-12)) & (cosine <= 1)).all():
+        raise MeanFieldError(
+            f"The cosine of any two of {T} tokens lies in [{least:.4g}, 1], but correlation = "
+            f"{shown(places['correlation'])} was given."
+        )
+    if "distance" in begin and "K" in begin:
+        most = 2 * np.asarray(begin["K"]) * (1 - least)
+        if not (np.asarray(begin["distance"]) <= most * (1 + 1e-12)).all():
+            raise MeanFieldError(f"The distance of any two of {T} tokens is at most 2K T/(T - 1); give a smaller one.")
+    if {"c_same", "c_other"} <= set(parameters):
+        same, other = (np.asarray(parameters[n], dtype=float) for n in ("c_same", "c_other"))
+        inside = np.abs(same - other) <= (1 - cosine) * (1 + 1e-12)
+        if not (inside & (np.abs(same + (T - 1) * other) <= (1 + (T - 1) * cosine) * (1 + 1e-12) + 1e-15)).all():
+            raise MeanFieldError(
+                "c_same and c_other contradict the correlation of the tokens of one input: |c_same - c_other| is at "
+                "most 1 - c, and |c_same + (T - 1) c_other| at most 1 + (T - 1) c."
+            )
+
+
+def checked_start(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A start by K, K_ab and others."""
+    wrong = sorted(set(given) - {"K", "K_ab", "distance", "J", "c_J", "Theta", "Theta_ab"})
+    if wrong:
+        raise MeanFieldError(
+            f"A start with {shown(wrong[0])} was given; positions that act on each other start with K and K_ab."
+        )
+    return dict(given)
+
+
+def refuse_constant(run: Run) -> None:
+    """Refuse a run where a BatchNorm met neurons that are constant over the batch: 0/0, which only σ's or inputs show.
+
+    Looked at is every layer that a block stands behind, and J, which such a block leaves undefined.
+    """
+    import numpy as np
+
+    K, values = run.values["K"], run.values
+    met = _undefined(run, "J", "log_J")
+    if "K_ab" in values:
+        met |= (np.isfinite(K) & (values["K_ab"] == K))[..., :-1].any(-1)
+    if met.any():
+        raise MeanFieldError(CONSTANT.format(_count(met)))
+
+
+def _undefined(run: Run, *names: str) -> np.ndarray:
+    """Where one of these is NaN in some layer whose K is finite: 0/0."""
+    import numpy as np
+
+    K = run.values.get("K", np.array([np.nan]))
+    met = np.zeros(K.shape[:-1], bool)
+    for name in set(names) & set(run.values):
+        met |= (np.isfinite(K) & np.isnan(run.values[name])).any(-1)
+    return met
+
+
+def _count(met: np.ndarray) -> str:
+    """How many points of a run these are, where it has several."""
+    return f" at {int(met.sum())} of {met.size} points" if met.size > 1 else ""
+
+
+def refuse_nothing_left(run: Run, block: Block) -> None:
+    """Refuse a run where a LayerNorm met neurons that are all the same: 0/0, which only σ's or inputs show, and J."""
+    import numpy as np
+
+    if not any(part.normalizes == "neurons" for part in parts(block)):
+        return
+    met = _undefined(run, "J", "log_J", "Theta")
+    if "K" in run.values:  # behind a K of 0, not of one that overflows
+        K = run.values["K"]
+        met |= ((K[..., :-1] == 0) & np.isnan(K[..., 1:])).any(-1)
+    if met.any():
+        raise MeanFieldError(
+            f"A LayerNorm acts on neurons that are all 0{_count(met)}, and divides by their standard deviation; take "
+            "sigma_w > 0 or sigma_b > 0 in front of it, and inputs that are not 0."
+        )
+
+
+def without_constant(found: PhaseDiagram) -> PhaseDiagram:
+    """A diagram of a batch, with nothing said of J where K - K_ab is 0 (sigma_w = 0): `phase` refuses such a place."""
+    import numpy as np
+
+    return replace(found, chi_J=np.where(found.K == 0, np.nan, found.chi_J))
+
+
+def refuse_constant_start(recursion: Recursion, values: Mapping[str, sp.Expr]) -> None:
+    """The same of a place: K - K_ab of layer 1 is 0 there."""
+    given = {s: values[s.name] for s in recursion.state[0].initial.free_symbols if s.name in values}
+    if recursion.state[0].initial.subs(given) == 0:
+        raise MeanFieldError(CONSTANT.format(""))
+
+
+# --------------------------------------------------------------------------------------------------- what settles
+
+
+@remembered(maxsize=128)
+def settling(block: Block, first: Dense, size: int | None) -> Recursion:
+    """The recursion of (V, J - J_ab), as (K, J): V = K - K_ab.
+
+    Raises: MeanFieldError where it is not closed and K_ab does not settle by itself.
+    """
+    whole_ = followed(block, first, size)
+    infinite = whole_["J"] == sp.oo
+    if kind_of(block) == "tokens":  # K and J do not see K_ab
+        one = whole_.only("K") if infinite else whole_.only("K", "J")
+        if set(one.names) <= {"K", "J"}:
+            return one
+        raise _refuse(block)
+    flat = whole_.flat().map(_numbered).map(independent)
+    V = sp.expand(_within((flat["K"] - flat["K_ab"]).xreplace({K: K + K_ab})))
+    own = sp.S.Zero if infinite else flat["J"]
+    if "c_J" in flat.names and not infinite:  # per J: (1 - c_J)′ (growth) of what grows like 1 - c_J
+        between = flat["c_J"] * flat["J"] / J
+        own = sp.cancel(sp.together((flat["J"] / J - between).xreplace({K: K + K_ab}) / (1 - c_J))) * J
+        if own.has(c_J):
+            own = sp.simplify(own)
+    own = _within(own.xreplace({K: K + K_ab})) if "c_J" not in flat.names else _within(own)
+    if own.has(K_ab) or V.has(K_ab):
+        rest = _settled(flat)
+        own, V = own.xreplace({K_ab: rest}), V.xreplace({K_ab: rest})
+    if own.has(c_J) or V.has(K_ab):
+        raise _refuse(block)
+    start = sigma_w**2 * Q0
+    state = [variable(K, begun_start(start, first))]
+    nexts = [V]
+    if not infinite:
+        state.append(variable(J, sp.S.One))
+        nexts.append(sp.collect(own, J))
+    kept = Recursion(tuple(state), Step(tuple(nexts)))
+    used = {s.name for s in kept.parameters}
+    return replace(kept, domain=tuple((s, d) for s, d in whole_.domain if s.name in used))
+
+
+def line(recursion: Recursion, block: Block, of: str, size: int | None) -> CriticalLine:
+    """The critical line of what `settling` gives."""
+    if is_nested(recursion):
+        raise MeanFieldError(
+            "A critical line is not available: J behind a BatchNorm of φ(z) is an average over what a batch shares, "
+            "which is not solved for sigma_w and sigma_b; ask phase at a place, or phase_diagram."
+        )
+    from meanfield.symbolic.criticality.critical_lines import line_of
+
+    if not is_exact(block, size):
+        recursion = recursion.map(_floats)
+    return line_of(recursion, of, mu=skip_strength(block))
+
+
+def _floats(e: sp.Expr) -> sp.Expr:
+    """Averages by quadrature as decimals again."""
+    return e.xreplace({r: sp.Float(r, 15) for r in e.atoms(sp.Rational) if r.q > 10**9})
+
+
+def invariant(block: Block, first: Dense, size: int | None) -> sp.Expr:
+    """J^{l,l+1} (K - K_ab)^l/(K - K_ab)^{l+1}, where nothing of the state is left in it."""
+    if kind_of(block) != "batch":
+        raise MeanFieldError("The invariant of a BatchNorm is not available: this block holds none.")
+    recursion = settling(block, first, size)
+    if recursion["J"] == sp.oo:
+        raise MeanFieldError("The invariant of a BatchNorm is not available: J is infinite at every layer (φ jumps).")
+    growth, following = (closed(e) for e in (sp.expand(recursion["J"] / J * K), recursion["K"]))
+    found = sp.cancel(sp.together(growth / following))
+    if found.has(K, Common):
+        why = "with a skip, or a norm at the block's end, it depends on K - K_ab"
+        why = "behind φ the product depends on K_ab" if found.has(Common) else why
+        raise MeanFieldError(f"The invariant of a BatchNorm is not available: {why}: there is none.")
+    return found if is_exact(block, size) else sp.N(found, 14)
+
+
+def _within(e: sp.Expr) -> sp.Expr:
+    """K + K_ab - K_ab → K inside of quotients and of averages over what a batch shares."""
+    nodes = {n: Common(n.args[0], sp.expand(n.own), sp.expand(n.shared), n.params) for n in e.atoms(Common)}
+    e = e.xreplace(nodes)
+    return e.replace(lambda a: a.is_Add and a.has(K_ab), sp.expand)
+
+
+def with_numbers(e: sp.Expr) -> sp.Expr:
+    """Averages that hold no symbol (over what a BatchNorm made of variance 1) as numbers: they are the same at every
+    point."""
+    return e.xreplace({node: sp.N(node, 20) for node in e.atoms(Average) if not node.free_symbols})
+
+
+def _numbered(e: sp.Expr) -> sp.Expr:
+    """Averages over a normalized batch by their closed forms, else as numbers of 15 digits."""
+    swap = {}
+    for node in e.atoms(SphereAverage):
+        closed = node.doit()
+        if closed.has(SphereAverage):
+            if node.free_symbols:
+                raise MeanFieldError(
+                    f"The fixed point of this network is not known: {node} holds symbols; give numbers for them in "
+                    "derive(...)."
+                )
+            from meanfield.numeric.quadrature.sphere import sphere_value
+
+            closed = sp.Rational(f"{sphere_value(node)[0]:.15e}")
+        swap[node] = closed
+    return e.xreplace(swap)
+
+
+def is_exact(block: Block, size: int | None) -> bool:
+    """Whether every average over a normalized batch of the maps has a closed form."""
+    steps = exchangeable(block, size).steps
+    nodes = {n for step in steps for e in step.expressions for n in e.atoms(SphereAverage)}
+    return not any(n.doit().has(SphereAverage) for n in nodes)
+
+
+def _measured(one: Solution) -> Solution:
+    """A number whose maps hold averages by quadrature."""
+    if one.value.is_infinite or one.value == 0:
+        return one
+    error = max(one.error or 0.0, 1e-13 * max(1.0, abs(float(one.value))))
+    return Solution(sp.Float(one.value, 15), Status.MEASURED, error, QUADRATURE)
+
+
+def measured_point(point: FixedPoint) -> FixedPoint:
+    return replace(point, K=_measured(point.K), chi_J=_measured(point.chi_J), chi_K=_measured(point.chi_K))
+
+
+def measured_points(found: FixedPoints) -> FixedPoints:
+    """Fixed points of maps whose averages over a normalized batch are numbers of 15 digits."""
+    points = tuple(measured_point(p) for p in found.points)
+    return replace(found, points=points, status=Status.MEASURED, message=QUADRATURE)
+
+
+def measured_phase(found: Phase) -> Phase:
+    """The phase of such maps."""
+    point = None if found.fixed_point is None else measured_point(found.fixed_point)
+    return replace(
+        found, fixed_point=point, chi_J=_measured(found.chi_J), status=Status.MEASURED, message=QUADRATURE
+    )
+
+
+def measured_law(found: DepthLaw) -> DepthLaw:
+    """The large-depth law of such maps: its numbers as decimals."""
+
+    terms = tuple(replace(t, coefficient=sp.N(t.coefficient, 14)) for t in found.terms)
+    regime = found.regime if found.status is Status.MEASURED else f"{found.regime}; {QUADRATURE}"
+    return replace(found, terms=terms, exact=None, regime=regime, status=Status.MEASURED)
+
+
+def of_difference(found: DepthLaw) -> DepthLaw:
+    """A law behind a BatchNorm, by the name of what it is of: K - K_ab, and J, which grows as J - J_ab does."""
+    regime = f"{found.regime}; K stands for {DIFFERENCE}"
+    return replace(found, of=DIFFERENCE if found.quantity == "K" else "", regime=regime)
+
+
+def points_of_difference(found: FixedPoints) -> FixedPoints:
+    """Fixed points behind a BatchNorm, which say what they are of."""
+    return replace(found, message=f"{found.message}; K stands for {DIFFERENCE}")
+
+
+def kept(values: dict[str, sp.Expr], recursion: Recursion) -> dict[str, sp.Expr]:
+    """The values that a recursion knows: V often does not feel the biases."""
+    names = {p.name for p in recursion.parameters} | {"Q0"}
+    return {k: v for k, v in values.items() if k in names}
+
+
+def is_nested(recursion: Recursion) -> bool:
+    """Whether a map holds averages over what a batch shares, which nothing encloses."""
+    return any(e.has(Common) for step in recursion.steps for e in step.expressions)
+
+
+def inside(recursion: Recursion, values: Mapping[str, Any]) -> dict[str, sp.Expr]:
+    """The values of parameters that stand inside the averages of a batch: they are put in before anything is
+    compiled."""
+    held = _names_inside(recursion)
+    found = {k: number(v, k) for k, v in values.items() if k in held}
+    return found | _tokens(recursion, values)
+
+
+@lru_cache(maxsize=256)
+def _names_inside(recursion: Recursion) -> frozenset[str]:
+    nodes = [n for step in recursion.steps for e in step.expressions for n in e.atoms(SphereAverage, Common)]
+    return frozenset(s.name for n in nodes for s in n.args[3].free_symbols)
+
+
+@remembered(maxsize=256)
+def at(recursion: Recursion, numbers: tuple[tuple[str, sp.Expr], ...]) -> Recursion:
+    """The recursion with these numbers inside its averages."""
+    return recursion.replaced(dict(numbers))
+
+
+def _tokens(recursion: Recursion, values: Mapping[str, Any]) -> dict[str, sp.Expr]:
+    """How many tokens an input has, where attention needs to know."""
+    if tokens not in recursion.parameters:
+        return {}
+    if values.get("tokens") is None:
+        raise MeanFieldError(
+            "An Attention weighs the tokens of an input, so that their number is needed; give tokens=, for example "
+            "tokens=128."
+        )
+    return {"tokens": sp.Integer(whole(values["tokens"], "tokens", 1, MOST_TOKENS))}
+
+
+def _settled(flat: Recursion) -> sp.Expr:
+    """Where K_ab settles, from an affine map of its own."""
+    e = sp.expand(flat["K_ab"])
+    rate = sp.diff(e, K_ab)
+    rest = sp.expand(e - rate * K_ab)
+    if rate.has(K, K_ab) or rest.has(K, K_ab) or rate == 1:
+        raise MeanFieldError(
+            "The fixed point of this network is not known: J depends on K and K_ab, which do not converge apart from "
+            "each other; follow them with propagate."
+        )
+    return rest / (1 - rate)
+
+
+def begun_start(start: sp.Expr, first: Dense) -> sp.Expr:
+    """V at layer 1 with the σ's of the input layer."""
+    return begun(Recursion((variable(K, start),), Step((K,))), first).state[0].initial
+
+
+def _refuse(block: Block) -> MeanFieldError:
+    if attends(block):
+        return MeanFieldError(
+            "Fixed points of K and diagrams are not derived where an Attention mixes tokens; phase, critical_line "
+            "and correlations say where tokens end, depth_law how, and propagate takes arrays of deviations."
+        )
+    return MeanFieldError(
+        f"The fixed point of the block {block} is not known: K and K_ab do not close apart from each other; follow "
+        "them with propagate."
+    )
