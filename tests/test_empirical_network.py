@@ -206,8 +206,8 @@ def test_a_block_it_does_not_know():
 def test_the_judge_does_not_import_the_accused():
     allowed = set(sys.stdlib_module_names) | {"numpy", "numba", "threadpoolctl", "lazy_loader", "matplotlib", "rich"}
     home = Path(meanfield.empirical.__file__).parent
-    ground = "results", "errors", "quantities", "carries", "arguments", "limits", "scalars"
-    ground += "arrays", "checkpoints", "export", "drawing", "files", "words", "progress"
+    ground = "errors", "quantities", "encodings", "arguments", "budgets", "scalars", "checkpoints", "files", "words"
+    ground += "progress", *(f"answers.{name}" for name in ("results", "arrays", "export", "drawing"))
     known = *(f"base.{name}" for name in ground), "networks.records", "networks.pooling", "networks.folds"
     known += ("networks.attention",)
     shared = tuple(f"meanfield.{name}" for name in known)

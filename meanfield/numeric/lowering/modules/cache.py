@@ -33,7 +33,7 @@ _LIBRARIES = {name: name for name in ("sympy", "mpmath", "numpy", "scipy", "numb
 
 def sources() -> list[Path]:
     """The files whose change makes every stored module unreachable: all of the package that derives or generates."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     names = {p: p.relative_to(root).as_posix() for p in (Path(path) for path, _ in _files(root))}
     return sorted((p for p, name in names.items() if not name.startswith(_APART)), key=names.__getitem__)
 
@@ -62,7 +62,7 @@ def _engine() -> str:
 
 def _times() -> str:
     """A hash of where the files of this package and of the libraries are, how large they are, and of when."""
-    found = [f"{p} {s.st_size} {s.st_mtime_ns}" for p, s in _files(Path(__file__).parents[2])]
+    found = [f"{p} {s.st_size} {s.st_mtime_ns}" for p, s in _files(Path(__file__).parents[3])]
     for place in dict.fromkeys(sys.path):
         for name in _LIBRARIES.values():
             for path in (f"{place}/{name}", f"{place}/{name}/__init__.py"):  # installing writes both
