@@ -3,8 +3,9 @@ python -m tests.mutants --seed S --count N   plants N errors one at a time, and 
 python -m tests.mutants --seed S --list      prints the errors, plants none
 
 Options: --within meanfield/symbolic (a folder or a file), --only 3,17 (of those drawn), --budget SECONDS of tests an
-error (600; an error whose tests take longer counts as not seen), --folder FOLDER (where the map, the copy of the tree
-and the verdicts lie: .mutants). Verdicts are appended to verdicts-S.jsonl; those that stand there are not run again.
+error (600; an error whose tests take longer counts as not seen), --workers W (1), --folder FOLDER (where the map, the
+copies of the tree and the verdicts lie: .mutants). Verdicts are appended to verdicts-S.jsonl; those that stand there
+are not run again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 
 from .coverage_map import ROOT, Map
 from .operators import Mutant, drawn
@@ -25,9 +28,9 @@ COPIED = ("meanfield", "derivations", "tests", "docs", "benchmarks", ".ci")
 BATCH = 40  # tests a process: most errors are seen by the first batch
 
 
-def copy_of_tree(folder: Path) -> Path:
+def copy_of_tree(folder: Path, number: int = 0) -> Path:
     """A copy in which errors are planted. Compiled code is kept in it from one error to the next."""
-    tree = folder / "tree"
+    tree = folder / f"tree-{number}"
     for name in COPIED:
         there = tree / name
         if not there.exists() and (ROOT / name).exists():
@@ -107,6 +110,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--within", default="meanfield")
     parser.add_argument("--only", default="")
     parser.add_argument("--budget", type=float, default=600)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=ROOT / ".mutants")
     parser.add_argument("--map", action="store_true")
     parser.add_argument("--list", action="store_true")
@@ -120,19 +124,30 @@ def main(arguments: list[str] | None = None) -> int:
         for k, one in errors:
             print(k, one)
         return 0
-    tests, tree = Map(given.folder / "map"), copy_of_tree(given.folder)
-    verdicts = given.folder / f"verdicts-{given.seed}.jsonl"
+    tests, verdicts = Map(given.folder / "map"), given.folder / f"verdicts-{given.seed}.jsonl"
+    trees: SimpleQueue[Path] = SimpleQueue()
+    for number in range(given.workers):
+        trees.put(copy_of_tree(given.folder, number))
     lines = verdicts.read_text("utf-8").splitlines() if verdicts.exists() else []
     known = {record["mutant"]: record for record in map(json.loads, lines)}
-    seen = 0
-    for k, one in errors:
-        record = known.get(str(one))
-        if record is None:
-            record = judged(tree, one, tests, given.budget)
+
+    def verdict(one: Mutant) -> dict:
+        if str(one) not in known:
+            tree = trees.get()
+            try:
+                record = judged(tree, one, tests, given.budget)
+            finally:
+                trees.put(tree)
             with verdicts.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
-        seen += record["seen"]
-        print(k, "seen" if record["seen"] else f"NOT SEEN ({record['verdict']})", record["mutant"], flush=True)
+            return record
+        return known[str(one)]
+
+    seen = 0
+    with ThreadPoolExecutor(given.workers) as pool:
+        for (k, _), record in zip(errors, pool.map(verdict, (one for _, one in errors))):
+            seen += record["seen"]
+            print(k, "seen" if record["seen"] else f"NOT SEEN ({record['verdict']})", record["mutant"], flush=True)
     print(f"{seen} of {len(errors)} errors are seen by the fast tests")
     return 0
 
