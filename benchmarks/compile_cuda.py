@@ -31,7 +31,7 @@ from meanfield.empirical.cuda import compilation  # noqa: E402
 from meanfield.empirical.cuda import device as cuda  # noqa: E402
 from meanfield.empirical.functions.registry import TWINS  # noqa: E402
 from meanfield.empirical.observables.inputs import Inputs  # noqa: E402
-from meanfield.empirical.observables.measurement import Plan  # noqa: E402
+from meanfield.empirical.observables.measurement import MeasurementPlan  # noqa: E402
 from meanfield.empirical.observables.wanted import Measurement  # noqa: E402
 from meanfield.networks.records import (  # noqa: E402
     Dense,
@@ -157,7 +157,7 @@ def main() -> None:
     for block, sampler, options in plans():
         ensemble = Ensemble(block, 1.0, 0.5, 8, 3, sampler=sampler)
         inputs = Inputs(correlation=options.pop("correlation", None))
-        cuda.measure_block_cuda(Plan(ensemble, inputs, Measurement(("K", "J"), **options)), 0, 2)
+        cuda.measure_block_cuda(MeasurementPlan(ensemble, inputs, Measurement(("K", "J"), **options)), 0, 2)
     print(f"{len(compiler.done)} kernels for compute capability {major}.{minor}, {compiler.failed} failed")
     sys.exit(bool(compiler.failed))
 

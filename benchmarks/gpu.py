@@ -31,7 +31,7 @@ from meanfield.empirical import Ensemble  # noqa: E402
 from meanfield.empirical.cuda import compilation, cuda_kernels, launches  # noqa: E402
 from meanfield.empirical.cuda import device as cuda  # noqa: E402
 from meanfield.empirical.observables.inputs import Inputs  # noqa: E402
-from meanfield.empirical.observables.measurement import Plan  # noqa: E402
+from meanfield.empirical.observables.measurement import MeasurementPlan  # noqa: E402
 from meanfield.empirical.observables.wanted import Measurement  # noqa: E402
 from meanfield.empirical.random.buffers import Buffers  # noqa: E402
 from meanfield.networks.records import Block, Dense, Nonlinearity, Sequential, mlp  # noqa: E402
@@ -47,9 +47,9 @@ class Case:
     sampler: str
     probes: int
 
-    def plan(self, width: int, depth: int) -> Plan:
+    def plan(self, width: int, depth: int) -> MeasurementPlan:
         ensemble = Ensemble(self.block, 1.0, 0.1, width, depth, sampler=self.sampler)
-        return Plan(ensemble, Inputs(), Measurement(("K", "J"), self.probes))
+        return MeasurementPlan(ensemble, Inputs(), Measurement(("K", "J"), self.probes))
 
 
 CASES = [
@@ -101,19 +101,19 @@ def copy_bandwidth(driver: Any, numbers: int = 1 << 27) -> float:
     return 16 * numbers / best
 
 
-def vectors_at(plan: Plan, layer: int) -> int:
+def vectors_at(plan: MeasurementPlan, layer: int) -> int:
     """How many vectors the Dense of a layer multiplies; tangents come in after layer l0."""
     return plan.positions + (plan.measured.probes or 0 if layer > plan.measured.l0 else 0)
 
 
-def normals(plan: Plan) -> int:
+def normals(plan: MeasurementPlan) -> int:
     """Weights drawn per network, once for every MOST_VECTORS vectors."""
     shapes = zip(plan.ensemble.widths, (plan.ensemble.fan_in, *plan.ensemble.widths))
     parts = (-(-vectors_at(plan, layer) // launches.MOST_VECTORS) for layer in range(1, plan.ensemble.depth + 1))
     return sum(part * outputs * inputs for part, (outputs, inputs) in zip(parts, shapes))
 
 
-def lazy_bytes(plan: Plan, haar: bool) -> int:
+def lazy_bytes(plan: MeasurementPlan, haar: bool) -> int:
     """What the lazy kernel reads and writes per network, cached or not, in a square network.
 
     A vector with `known` ones before it: x is read twice and becomes e, whose norm is taken twice and which is divided
@@ -132,7 +132,7 @@ def lazy_bytes(plan: Plan, haar: bool) -> int:
     return total
 
 
-def gap(plan: Plan, found: tuple[np.ndarray, dict[str, np.ndarray]], networks: int) -> float:
+def gap(plan: MeasurementPlan, found: tuple[np.ndarray, dict[str, np.ndarray]], networks: int) -> float:
     """The largest gap to the CPU: of K relative, of log J absolute."""
     worst = []
     for i in range(networks):

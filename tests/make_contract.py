@@ -26,7 +26,7 @@ def recursion(theory: mf.Theory, kind: str) -> dict:
         found = getattr(theory, kind)
     except MeanFieldError as error:
         return {"refused": str(error)}
-    state = [[v.name, v.carry.name] for v in found.state]
+    state = [[v.name, v.encoding.name] for v in found.state]
     return {"state": state, **encode([*found.step, *(v.initial for v in found.state)])}
 
 

@@ -62,7 +62,7 @@ def naive(e: sp.Expr, at: dict, analytic: bool = False) -> acb:
     return getattr(u, e.func.__name__)()
 
 
-HEADS = (sp.exp, sp.erf, sp.tanh, sp.sech, sp.sin, sp.cos, sp.atan, sp.asinh, sigmoid, softplus)
+ELEMENTARY_FUNCTIONS = (sp.exp, sp.erf, sp.tanh, sp.sech, sp.sin, sp.cos, sp.atan, sp.asinh, sigmoid, softplus)
 
 
 def grown(r: random.Random, depth: int) -> sp.Expr:
@@ -78,7 +78,7 @@ def grown(r: random.Random, depth: int) -> sp.Expr:
         return grown(r, depth - 1) ** r.choice([2, 3, 5])
     if kind < 0.85:
         return (2 + grown(r, depth - 1) ** 2) ** r.choice([-1, -2, sp.Rational(1, 2), sp.Rational(-1, 2)])
-    return r.choice(HEADS)(sp.Rational(1, 2) * grown(r, depth - 1))
+    return r.choice(ELEMENTARY_FUNCTIONS)(sp.Rational(1, 2) * grown(r, depth - 1))
 
 
 def expressions(count: int, seed: int) -> list[sp.Expr]:

@@ -66,9 +66,9 @@ def assert_same_maps(found: mf.symbolic.Recursion, kept: dict) -> None:
     expressions = [
         e.xreplace({s: known[s.name] for s in e.free_symbols if s.name in known}) for e in decode(kept)
     ]  # a name says which symbol is meant, whatever is assumed of it
-    for (name, carry), step, initial in zip(kept["state"], expressions, expressions[len(names) :]):
+    for (name, encoding), step, initial in zip(kept["state"], expressions, expressions[len(names) :]):
         v = found.state[found.index(name)]
-        assert v.carry.name == carry, f"{name} is carried as {v.carry}, it was {carry}"
+        assert v.encoding.name == encoding, f"{name} is carried as {v.encoding}, it was {encoding}"
         for ours, theirs in ((found[name], step), (v.initial, initial)):
             kinks = any(n.integrand.has(sp.Piecewise, sp.Max, sp.Min) for n in ours.atoms(Average))
             by_digits = name in DIGITS and kinks

@@ -23,7 +23,7 @@ from meanfield.empirical.cuda.launches import LAUNCHES
 from meanfield.empirical.ensemble import scaleout
 from meanfield.empirical.network.operations.operations import NormalizeRoot
 from meanfield.empirical.observables.inputs import Inputs
-from meanfield.empirical.observables.measurement import Plan
+from meanfield.empirical.observables.measurement import MeasurementPlan
 from meanfield.empirical.observables.wanted import Measurement
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.networks.architectures import full_residual
@@ -71,7 +71,7 @@ def _plan(block, sampler="explicit", **more):
     names = {"correlation": "correlation", "batch": "batch", "inputs": "given"}
     inputs = Inputs(**{own: more.pop(name) for name, own in names.items() if name in more})
     law = {"sigma_w": [1.1, 0.9, 1.3, 1.0], "sigma_b": [0.3, 0.0, 0.2, 0.1], "width": 7, "depth": 4} | more
-    return Plan(Ensemble(block, **law, sampler=sampler), inputs, Measurement(**measured), 2**40 + 8)
+    return MeasurementPlan(Ensemble(block, **law, sampler=sampler), inputs, Measurement(**measured), 2**40 + 8)
 
 
 def _gap(plan, networks=2, first=3):

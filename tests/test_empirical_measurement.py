@@ -12,7 +12,7 @@ from meanfield.empirical.ensemble import scaleout
 from meanfield.empirical.ensemble.one_run import Running
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.observables.inputs import Inputs
-from meanfield.empirical.observables.measurement import Plan
+from meanfield.empirical.observables.measurement import MeasurementPlan
 from meanfield.empirical.observables.wanted import Measurement
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.networks.records import BatchNorm, Dense, LayerNorm, Nonlinearity, Pool, Residual, Sequential, mlp
@@ -55,7 +55,7 @@ def test_gradients_and_theta_of_one_network(name):
     rng = np.random.default_rng(0)
     x = rng.standard_normal((INPUTS * tokens, 5))
     ensemble = Ensemble(block, 1.3, 0.9, WIDTH, DEPTH, 5, tokens=tokens)
-    plan = Plan(ensemble, Inputs(given=x), Measurement(("Theta", "G_w"), PROBES), 7)
+    plan = MeasurementPlan(ensemble, Inputs(given=x), Measurement(("Theta", "G_w"), PROBES), 7)
     bad, rows = plan.measure(3, Buffers())
     exact = _brute(ensemble, x)
     assert bad == 0 and len({key[1] for key in exact}) == DEPTH
@@ -141,7 +141,7 @@ def test_all_that_decides_the_numbers_is_in_the_fingerprint(change, tmp_path):
 def test_rates_are_in_the_fingerprint():
     keys = {
         scaleout.fingerprint(
-            Plan(Ensemble(mlp("tanh"), 1, 0, 4, 2, rates=rates), Inputs(), Measurement(("A",))), Running(3)
+            MeasurementPlan(Ensemble(mlp("tanh"), 1, 0, 4, 2, rates=rates), Inputs(), Measurement(("A",))), Running(3)
         )
         for rates in (None, ((1.0, 1.0), (0.0, 0.0)), ((1.0, 2.0), (0.0, 0.0)))
     }

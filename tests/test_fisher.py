@@ -60,7 +60,7 @@ def assert_spreads(laws: list[Growth], rows: np.ndarray, far: float) -> None:
 def laws_at(phi, beta, size):
     fixed = dict(zip(BETAS, beta)) | {n: f"sqrt({s})" for n, s in zip(SIGMAS, size)}
     (row,) = full(phi).phase_table("K", "K[1]", "J", "fisher", **fixed)
-    return row.ways
+    return row.regimes
 
 
 def far_of(ways) -> float:
@@ -129,7 +129,7 @@ def test_tables_cover_and_are_derivations_at_numbers(phi):
 def least_power(row) -> float:
     """The smallest power of l that the law has on the closure of its region; infinite for what outgrows powers."""
     found, coordinates = [math.inf], row.region.coordinates
-    for way in row.ways:
+    for way in row.regimes:
         law = dict(way.laws).get("fisher")
         if law is None or law.stretched or law.products:
             continue

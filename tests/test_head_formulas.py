@@ -15,7 +15,7 @@ from flint import acb, arb, arb_series
 
 from meanfield.base.symbols import Z
 from meanfield.functions import elementary
-from meanfield.functions.elementary.record import LARGE_SHARE, SHARE, End, Head, PowerEnd
+from meanfield.functions.elementary.record import LARGE_SHARE, SHARE, ElementaryFunction, End, PowerEnd
 
 u = Z[0]
 TRUTH = {
@@ -24,11 +24,11 @@ TRUTH = {
                  "gamma", "zeta", "sin", "cos")
 } | {"sigmoid": lambda x: mp.exp(x) / (mp.exp(x) + 1), "softplus": lambda x: mp.log(1 + mp.exp(x))}  # fmt: skip
 PLACES = ("-3.25", "-1.5", "-0.375", "0.25", "0.8125", "1.75", "4.5")
-HEADS = sorted(elementary.HEADS.values(), key=lambda h: h.name)
-every = pytest.mark.parametrize("head", HEADS, ids=lambda h: h.name)
+ELEMENTARY_FUNCTIONS = sorted(elementary.ELEMENTARY_FUNCTIONS.values(), key=lambda h: h.name)
+every = pytest.mark.parametrize("head", ELEMENTARY_FUNCTIONS, ids=lambda h: h.name)
 
 
-def places(head: Head) -> list:
+def places(head: ElementaryFunction) -> list:
     lo, hi = (float(v) for v in head.domain)
     return [mp.mpf(t) for t in PLACES if lo < float(t) < hi]
 

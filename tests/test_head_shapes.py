@@ -6,7 +6,13 @@ import pytest
 import sympy as sp
 
 from meanfield.base.symbols import HeadFunction, Z
-from meanfield.functions.elementary.record import End, ExponentialGrowth, Head, LogarithmicGrowth, PowerEnd
+from meanfield.functions.elementary.record import (
+    ElementaryFunction,
+    End,
+    ExponentialGrowth,
+    LogarithmicGrowth,
+    PowerEnd,
+)
 
 u = Z[0]
 
@@ -15,8 +21,8 @@ class bowl(HeadFunction):
     """u², as a head of the tests' own."""
 
 
-def record(**given) -> Head:
-    return Head(bowl, mpmath=lambda x: x * x, ball="sqr", **given)
+def record(**given) -> ElementaryFunction:
+    return ElementaryFunction(bowl, mpmath=lambda x: x * x, ball="sqr", **given)
 
 
 @pytest.mark.parametrize(

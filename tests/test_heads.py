@@ -23,7 +23,7 @@ from meanfield.empirical.functions.user_formulas import from_formula
 from meanfield.functions import balls, consistency, elementary
 from meanfield.functions.consistency import assert_head, findings
 from meanfield.functions.elementary import certified_values
-from meanfield.functions.elementary.record import LARGE_SHARE, End, Head, PowerEnd
+from meanfield.functions.elementary.record import LARGE_SHARE, ElementaryFunction, End, PowerEnd
 from meanfield.functions.growth import decay
 from meanfield.networks.records import exact
 from meanfield.numeric.lowering.modules import cache
@@ -96,7 +96,7 @@ RIGHT = End(
     series=_rest,
     small=lambda u: 2 * sp.atan(sp.exp(-u)),
 )
-GD = Head(
+GD = ElementaryFunction(
     gd,
     mpmath=lambda x: 2 * mp.atan(mp.tanh(x / 2)),
     ball=lambda u, analytic: 2 * certified_values.atan((u / 2).tanh(), analytic),
@@ -222,7 +222,10 @@ FAST = ("tanh", "softplus", "log")
 
 @pytest.mark.parametrize(
     "head",
-    [pytest.param(h, marks=() if h.name in FAST else pytest.mark.slow, id=h.name) for h in elementary.HEADS.values()],
+    [
+        pytest.param(h, marks=() if h.name in FAST else pytest.mark.slow, id=h.name)
+        for h in elementary.ELEMENTARY_FUNCTIONS.values()
+    ],
 )
 def test_records_hold(head):
     assert_head(head, scalars.SCALARS.get(head.names[0]) if head.names else None)
@@ -231,10 +234,10 @@ def test_records_hold(head):
 def test_networks_and_theory_know_the_same_functions():
     smooth = {name for name, s in scalars.SCALARS.items() if not s.switches} - {"sqrt", "tan"}
     assert smooth == set(elementary.NAMES)
-    assert all(len(elementary.HEADS[f].names) for f in elementary.where("names"))
+    assert all(len(elementary.ELEMENTARY_FUNCTIONS[f].names) for f in elementary.where("names"))
 
 
-def _planted(**changes) -> Head:
+def _planted(**changes) -> ElementaryFunction:
     """A record of a class of its own with something wrong in it."""
     own = type("gd_planted", (gd,), {})
     head = dataclasses.replace(GD, function=own, **changes)
@@ -277,7 +280,7 @@ def test_a_planted_error_is_found(what):
 
 
 def test_a_wrong_tail_coefficient_and_a_wrong_derivative_of_networks_are_found():
-    record = elementary.HEADS[sp.atan]
+    record = elementary.ELEMENTARY_FUNCTIONS[sp.atan]
     tail = PowerEnd(((sp.S.Zero, 0, lambda w: sp.pi / 2 - sp.atan(w) + w**5 / 10**6),))
     assert any("right end" in line for line in findings(dataclasses.replace(record, right=tail)))
     assert not findings(record, scalars.SCALARS["atan"])
@@ -289,7 +292,7 @@ def test_a_wrong_tail_coefficient_and_a_wrong_derivative_of_networks_are_found()
 
 #: what averages over Gaussians and their expansions are written in: not looked up, but computed with
 LANGUAGE = {"exp", "log", "sin", "cos", "erf", "erfc", "asin", "gamma", "zeta"}
-NAMES = {h.name for h in elementary.HEADS.values()}
+NAMES = {h.name for h in elementary.ELEMENTARY_FUNCTIONS.values()}
 
 
 _MENTION = re.compile(rf"\b(sp\.({'|'.join(sorted(NAMES - LANGUAGE))})|sigmoid|softplus)\b|\{{.*sp\.\w+:")

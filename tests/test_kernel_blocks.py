@@ -10,7 +10,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.kernels import kernel_blocks
-from meanfield.kernels.theory_at_numbers import Network
+from meanfield.kernels.theory_at_numbers import TheoryAtNumbers
 
 AT = {"sigma_w": 1.4, "sigma_b": 0.2}
 
@@ -192,7 +192,7 @@ def test_a_journal_tells_long_formulas_apart():
     long = "z + " + " + ".join(f"tanh({k}*z/100)" for k in range(10, 21))
 
     def key(phi):
-        network = Network({"sigma_w": 1.0, "sigma_b": 0.1}, 2, False, mf.derive(phi))
+        network = TheoryAtNumbers({"sigma_w": 1.0, "sigma_b": 0.1}, 2, False, mf.derive(phi))
         return kernel_blocks.Work(network, np.eye(2), None, ("K",), np.dtype("float64")).key
 
     assert key(f"{long} + abs(z)/3") != key(f"{long} + 5*abs(z)")

@@ -12,7 +12,7 @@ import pytest
 from meanfield.base.errors import MeanFieldError
 from meanfield.kernels import kernel_blocks, sides
 from meanfield.kernels.loops.pair_loops import Loop, Series
-from meanfield.kernels.theory_at_numbers import Network
+from meanfield.kernels.theory_at_numbers import TheoryAtNumbers
 from meanfield.theory.gaussian_processes import refuse_no_bounds
 
 RNG = np.random.default_rng(5)
@@ -22,12 +22,12 @@ RNG = np.random.default_rng(5)
 
 def test_numbers_of_layers():
     """Layer 1 is not among the rows, a network of one layer has its own; L counts the blocks, and at least one."""
-    three = Network((("sigma_w", (1.0, 2.0, 3.0)), ("mu", 0.5)), 3, True, None)
+    three = TheoryAtNumbers((("sigma_w", (1.0, 2.0, 3.0)), ("mu", 0.5)), 3, True, None)
     assert three.given["mu"].tolist() == [0.5] * 3 and three.given["L"].tolist() == [2.0] * 3
     assert three.sigma(("mu", "sigma_w")).tolist() == [[0.5, 0.5], [2.0, 3.0]]
     rows = three.rows(("sigma_w",), 4)
     assert rows.shape == (1, 4, 2) and (rows == [2.0, 3.0]).all() and three.rows((), 4).shape == (1, 4, 2)
-    one = Network((("sigma_w", 2.0),), 1, False, None)
+    one = TheoryAtNumbers((("sigma_w", 2.0),), 1, False, None)
     assert one.sigma(("sigma_w", "L")).tolist() == [[2.0], [1.0]]
     assert one.rows((), 2).shape == (1, 2, 1)
     assert (three.names, one.names) == (("K_ab", "Theta_ab"), ("K_ab",))

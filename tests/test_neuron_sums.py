@@ -24,7 +24,7 @@ from meanfield.symbolic.finite_width.correlator_recursions import correlator_rec
 from meanfield.symbolic.finite_width.ensembles import ORTHOGONAL, UNIFORM, Contraction, Independent, Orthogonal
 from meanfield.symbolic.finite_width.layer_law import correlator, first_order
 from meanfield.symbolic.finite_width.linear_correlators import first_linear_layer, linear_moments
-from meanfield.symbolic.finite_width.monomials import CONTRACTIONS, Word, lambda_b, lambda_w, quantity
+from meanfield.symbolic.finite_width.monomials import CONTRACTIONS, Monomial, lambda_b, lambda_w, quantity
 from meanfield.symbolic.finite_width.neuron_fields import LETTERS, Expected, Mean, Sigma, Tensor, left, right
 from meanfield.symbolic.finite_width.weight_averages import (
     C_W,
@@ -90,14 +90,16 @@ def assert_words_are(name, words, layers):
     for place in product(range(2), repeat=expected.ndim):
         chosen = dict(zip(I, place))
         found = sum(word_value(word, chosen, old, *rest) for word in words)
-        assert found == pytest.approx(expected[place], rel=1e-11, abs=1e-12), f"the words of {name} miss entry {place}"
+        assert found == pytest.approx(expected[place], rel=1e-11, abs=1e-12), (
+            f"the monomials of {name} miss entry {place}"
+        )
 
 
 @pytest.mark.parametrize("name", ["z", "H", "dH", *(pytest.param(d, marks=pytest.mark.slow) for d in ("ddI", "ddII"))])
 def test_the_chain_rule_gives_the_differentials(name, two_layers):
     words = quantity(name, I[: dict(z=1, H=2, dH=3, ddI=4, ddII=4)[name]])
     assert_words_are(name, words, two_layers)
-    with pytest.raises(AssertionError, match=r"the words of .* miss"):
+    with pytest.raises(AssertionError, match=r"the monomials of .* miss"):
         assert_words_are(name, words[:-1], two_layers)
 
 
@@ -398,7 +400,7 @@ def test_mathtext_reads_the_steps():
         (lambda: quantity("dddH", I), "choices are"),
         (lambda: quantity("H", I), "2 labels"),
         (
-            lambda: average_over_weights([Word(sp.S.One, ((I[0], right(1)),))] * 1, *[quantity("z", [I[0]])] * 9),
+            lambda: average_over_weights([Monomial(sp.S.One, ((I[0], right(1)),))] * 1, *[quantity("z", [I[0]])] * 9),
             "at most 8",
         ),
         (lambda: average_over_weights(*[quantity("z", [I[0]])] * 6, weights=Independent("mine", ((4, 1),))), "order 6"),

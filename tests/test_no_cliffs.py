@@ -14,7 +14,7 @@ import pytest
 import sympy as sp
 
 from meanfield import derive
-from meanfield.kernels.theory_at_numbers import Network
+from meanfield.kernels.theory_at_numbers import TheoryAtNumbers
 from meanfield.numeric.lowering.text.helpers import HELPERS
 
 W, B = sp.Rational(7, 10), sp.Rational(3, 10)
@@ -196,7 +196,7 @@ def test_no_pair_of_an_ordered_phase_is_left_to_the_recursion_of_two_inputs(name
     def refused(*arguments):
         raise AssertionError("a pair was left")
 
-    monkeypatch.setattr(Network, "engine", refused)
+    monkeypatch.setattr(TheoryAtNumbers, "engine", refused)
     X = np.random.default_rng(35).standard_normal((40, 8))
     found = derive(name).kernel(X, sigma_w=W, sigma_b=B, depth=31, quantities=("K", "Theta"))
     size = np.sqrt(np.diag(found.K))

@@ -34,7 +34,7 @@ def assert_law_holds(phi: str, norm: str, beta, size, wrong=None) -> None:
     names = [n for n, keep in zip((*BETAS, *SIGMAS), (1, 0, 1, 0) * 2) if keep or norm != "one"]
     fixed = dict(zip(BETAS, beta)) | {n: f"sqrt({s})" for n, s in zip(SIGMAS, size)}
     (row,) = normed(phi, norm).phase_table("K", "K[1]", "J", **{n: fixed[n] for n in names})
-    ways = row.ways if wrong is None else [wrong(one) for one in row.ways]
+    ways = row.regimes if wrong is None else [wrong(one) for one in row.regimes]
     far = far_for(ways)
     s, b = (np.array([float(x) for x in one]) for one in (size, beta))
     kind = 2 if norm == "inner" else 1
@@ -92,7 +92,7 @@ def test_tables_are_derivations_at_numbers(norm):
         values = dict(zip(names, (*beta, *(s or 1 for s in size))))
         values = {n: v for n, v in values.items() if norm != "one" or n[-1] in "va"}
         row, (direct,) = made.at(**values), theory.phase_table(*made.quantities, **values).rows
-        for name, law in direct.ways[0].laws:
+        for name, law in direct.regimes[0].laws:
             gap = row[name] / law
             assert all(abs(sp.N(c, 20)) < 1e-15 for _, c in gap.terms), (values, name)
             assert gap.constant is None or abs(sp.N(gap.constant - 1, 20)) < 1e-15

@@ -23,7 +23,7 @@ def laws(phi: str, beta, size):
     names = dict(zip(("beta_v", "beta_w", "beta_a", "beta_b"), beta))
     names |= {n: f"sqrt({s})" for n, s in zip(("sigma_v", "sigma_w", "sigma_a", "sigma_b"), size)}
     (row,) = full(phi).phase_table("K", "distance", "gamma", "c", **names)
-    return row.ways
+    return row.regimes
 
 
 def slow(way) -> bool:
@@ -208,7 +208,9 @@ def test_an_odd_branch_that_grows_with_log_l():
 
 def test_the_largest_of_several_rates_is_printed():
     made = full("erf").phase_table("distance", "gamma")
-    row = next(r for r in made for w in r.ways for _, g in w.laws if g.exponent.has(sp.Max) and g.exponent.has(sp.pi))
+    row = next(
+        r for r in made for w in r.regimes for _, g in w.laws if g.exponent.has(sp.Max) and g.exponent.has(sp.pi)
+    )
     assert "Max(" in str(row) and "2/pi" in str(row)
     place = dict(zip(("beta_v", "beta_w", "beta_a", "beta_b"), (0, "1/2", "1/10", 3)))
     there = made.at(**place, sigma_v=1, sigma_w=1, sigma_a=1, sigma_b=1)
@@ -291,7 +293,7 @@ def test_the_correlation_itself():
     (rest,) = mf.derive("relu", architecture="full_residual", sigma_a=0, sigma_b=0, total_v=1).phase_table("c")
     share, at = rest["c"].constant, {"sigma_v": 1, "sigma_w": 2, "K_0": 3, "t": 1}
     two = share.subs({s: at[s.name] for s in share.free_symbols})
-    assert str(two) == "h(1)*exp(-2)/3" and len(rest.ways[0].equations) == 4  # h over k, with their equations
+    assert str(two) == "h(1)*exp(-2)/3" and len(rest.regimes[0].equations) == 4  # h over k, with their equations
 
 
 @pytest.mark.slow

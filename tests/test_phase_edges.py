@@ -55,8 +55,8 @@ def test_a_rising_average_beside_a_source_rests_at_two_places():
     """z - tanh z: ⟨φ²⟩_q/q rises from 0 to 1, so that S⟨φ²⟩_q + c = d q has two roots; large starts alone escape."""
     beta, size = ("2/5", "3/5", "2/5", "1/3"), ("1/3", 2, 1, "9/2")
     (row,) = table("z-tanh(z)", beta, size, "K")
-    assert {one.regime for one in row.ways} == {"V = 1: q converges", "V = 1: q → ∞ by its feedback"}
-    rest = next(one for one in row.ways if "converges" in one.regime)["K"]
+    assert {one.regime for one in row.regimes} == {"V = 1: q converges", "V = 1: q → ∞ by its feedback"}
+    rest = next(one for one in row.regimes if "converges" in one.regime)["K"]
     found, slope = log_K("z-tanh(z)", beta, size, 1.0, 40.0)
     assert abs(slope - float(rest.exponent)) < 1e-3
     assert abs(found - 40 * float(rest.exponent) - math.log(float(rest.constant.evalf()))) < 1e-2
@@ -78,14 +78,14 @@ def test_a_source_on_the_edge_may_hold_small_starts(beta, size):
     small, large = (log_K("z**2/(1+z**2)", beta, size, K, 60.0)[1] for K in (1e-3, 1e3))
     assert abs(small - 0.2) < 2e-2 and abs(large - 1) < 2e-2  # p = 1/5, and l^{1 - β_v}
     (row,) = table("z**2/(1+z**2)", beta, size, "K")
-    assert row.ways[0].laws == () and "on this edge" in row.ways[0].regime
+    assert row.regimes[0].laws == () and "on this edge" in row.regimes[0].regime
 
 
 def test_a_large_source_on_the_edge_lets_nothing_stay():
     beta, size = (0, "3/5", "4/5", 1), (1, "1/4", "1/4", 1)
     assert abs(log_K("z**2/(1+z**2)", beta, size, 1e-3, 60.0)[1] - 1) < 2e-2
     (row,) = table("z**2/(1+z**2)", beta, size, "K")
-    assert row["K"].exponent == 1 and row.ways[0].basin == "every start"
+    assert row["K"].exponent == 1 and row.regimes[0].basin == "every start"
 
 
 def test_a_slope_that_grows_has_no_false_law():
@@ -118,7 +118,7 @@ EVEN = {"beta_w": "1/2", "beta_a": 2, "beta_b": 2} | {f"sigma_{k}": 1 for k in L
 def test_numbers_that_all_but_tie_are_told_apart(shift):
     """V = 1 ± 1e-80 is not V = 1: a number that is not 0 shows it in its digits, as many as it takes."""
     for sign, power in ((1, 0), (-1, sp.S.Half)):
-        ((way,),) = (row.ways for row in full("tanh").phase_table("K", beta_v=sp.S.Half + sign * shift, **EVEN))
+        ((way,),) = (row.regimes for row in full("tanh").phase_table("K", beta_v=sp.S.Half + sign * shift, **EVEN))
         assert ("V > 1" if sign > 0 else "V < 1") in way.regime
         assert abs(sp.N(way["K"].exponent - power, 9, maxn=300)) < 1e-60
     with pytest.raises(MeanFieldError, match="less than 1e-30"):
@@ -134,7 +134,7 @@ def test_numbers_that_all_but_tie_are_told_apart(shift):
     ],
 )
 def test_algebraic_ties_are_proved(half):
-    ((way,),) = (row.ways for row in full("tanh").phase_table("K", beta_v=half, **EVEN))
+    ((way,),) = (row.regimes for row in full("tanh").phase_table("K", beta_v=half, **EVEN))
     assert way.regime == "V = 1: q converges"
 
 
@@ -176,7 +176,7 @@ SLOPELESS = [pytest.param("Max(0,z)**(1/4)", 0.25, None, marks=pytest.mark.slow)
 def test_waves_settle_without_numbers():
     """⟨sin²⟩_q/q = (1 - e^{-2q})/2q is proved to fall, so that V = 1 has rows with laws; a sign that is none is not."""
     made = full("sin(z)").phase_table("K", "J")
-    assert all(one.laws for row in made for one in row.ways)
+    assert all(one.laws for row in made for one in row.regimes)
     e = sp.exp
     for f, sign in (
         (K * e(-2 * K) - (1 - e(-2 * K)) / 2, -1),
@@ -192,7 +192,7 @@ def test_waves_settle_without_numbers():
 def test_K_has_its_laws_where_gradients_are_infinite(phi, a, moment):
     """α ≤ 1/2: ⟨φ²⟩ = ⟨φ²⟩_1 q^α, iterated; J is refused."""
     made = full(phi).phase_table("K", "K[1]")
-    assert all(one.laws for row in made for one in row.ways)
+    assert all(one.laws for row in made for one in row.regimes)
     row = made.at(**dict(zip(BETAS, ("1/2", "1/4", 2, 3))), **{f"sigma_{k}": 1 for k in LETTERS})
     moment = moment or 2**a * math.gamma(a + 0.5) / (2 * math.sqrt(math.pi))
     k = 1.0

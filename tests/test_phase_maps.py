@@ -107,4 +107,4 @@ def test_what_holds_on_a_line_alone_is_not_drawn(form, rest, shown):
     table = SimpleNamespace(tree=tree, rows=rows, coordinates=("beta_a", "beta_b", "S"), definitions=())
     figure = figure_of(plot_phase_table(table, "beta_a", "beta_b", rest))
     assert {t.get_text() for t in figure.axes[0].texts} == shown
-    assert {t.get_text() for t in figure.legends[0].get_texts()} == {rows[int(i) - 1].ways[0].regime for i in shown}
+    assert {t.get_text() for t in figure.legends[0].get_texts()} == {rows[int(i) - 1].regimes[0].regime for i in shown}

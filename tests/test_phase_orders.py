@@ -42,11 +42,11 @@ def assert_orders(made: PhaseOrders, phi: str, beta, sigmas) -> None:
         raise AssertionError(f"{sum(held)} rows hold the place {named} of {phi}")
     row = made.at(**named)
     (direct,) = full(phi).phase_table(*made.quantities, **named)
-    if not row.ways[0].laws:
+    if not row.regimes[0].laws:
         return
     for name in made.quantities:
-        found = {size(one[name]) for one in row.ways}
-        asked = {size(one[name]) for one in direct.ways}
+        found = {size(one[name]) for one in row.regimes}
+        asked = {size(one[name]) for one in direct.regimes}
         if found != asked:
             raise AssertionError(f"{name} of {phi} at {named} is {found}, not {asked}")
 

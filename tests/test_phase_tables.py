@@ -84,7 +84,7 @@ def at(phi: str, beta, size, *quantities: str):
     """The laws at one place, from the derivation at numbers."""
     fixed = dict(zip(BETAS, beta)) | {n: f"sqrt({s})" for n, s in zip(SIGMAS, size)}
     (row,) = full(phi).phase_table(*quantities, **fixed)
-    return row.ways
+    return row.regimes
 
 
 def _step(far: float) -> float:
@@ -256,8 +256,8 @@ def assert_table_is_derivation(phi: str, made, beta, size) -> None:
     """The table's laws at a place are those of a derivation at its numbers."""
     names = {n: f"sqrt({s})" for n, s in zip(SIGMAS, size)}
     row, direct = made.at(**dict(zip(BETAS, beta)), **names), at(phi, beta, size, *made.quantities)
-    assert len(row.ways) == len(direct), (beta, size, row.ways, direct)
-    for one, other in zip(row.ways, direct):
+    assert len(row.regimes) == len(direct), (beta, size, row.regimes, direct)
+    for one, other in zip(row.regimes, direct):
         assert (one.basin, one.regime) == (other.basin, other.regime)
         for name, law in one.laws:
             assert _alike(law, other[name]), (beta, size, name, law, other[name])
@@ -397,16 +397,16 @@ def test_where_q_settles_is_said_with_its_basin():
     made = full("z**2*exp(-z**2/2)")
     (row,) = made.phase_table("K", sigma_a=0, sigma_v=3, **PLACE)
     low, high = (mpmath.findroot(lambda q: 54 * q - (1 + 2 * q) ** 2.5, x) for x in (0.02, 3.6))
-    above, below = row.ways
+    above, below = row.regimes
     assert above.basin == f"K[1] between {mpmath.nstr(low, 10)} and oo at large l"
     assert below.basin == f"K[1] between 0 and {mpmath.nstr(low, 10)} at large l" and below["K"].terms == ()
     assert f"near {mpmath.nstr(high, 5)}" in str(above["K"])
     assert abs(above["K"].constant.evalf(20) - high) < 1e-12 and r"\approx 3.629" in sp.latex(above["K"].constant)
     assert r"\left[ q =" in row.latex()
     (touching,) = made.phase_table("K", sigma_a=0, sigma_v="sqrt(25/18*sqrt(5/3))", **PLACE)
-    assert ["attracted from one side only" in one.regime for one in touching.ways] == [True]
+    assert ["attracted from one side only" in one.regime for one in touching.regimes] == [True]
     (beside,) = made.phase_table("K", sigma_a=0, sigma_v="sqrt(25/18*sqrt(5/3))*(1 - 1/10**9)", **PLACE)
-    assert not any("one side" in one.regime for one in beside.ways)
+    assert not any("one side" in one.regime for one in beside.regimes)
 
 
 def test_a_variance_at_rest_has_the_digits_asked_for():
@@ -430,7 +430,7 @@ def test_a_place_that_attracts_from_one_side_is_refused(monkeypatch):
 
     monkeypatch.setattr(rooms, "resting_points", one_sided)
     (row,) = full("z**2*exp(-z**2/2)").phase_table("K[1]", sigma_a=0, sigma_v=3, **PLACE)  # tables are kept
-    assert row.ways[0].laws == () and "from one side only" in row.ways[0].regime
+    assert row.regimes[0].laws == () and "from one side only" in row.regimes[0].regime
 
 
 @pytest.mark.parametrize(("W", "V"), [(4.0, 0.25), (0.1, 0.5), (100.0, 0.1), (3.0, 0.99)])

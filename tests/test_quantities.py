@@ -21,7 +21,7 @@ def assert_carried(recursion, kept: tuple[str, ...]) -> None:
     names = [v.name for v in recursion.state if v.name in kept]
     assert tuple(names) == kept, f"carried in the order {names}"
     for v in recursion.state:
-        assert v.carry == QUANTITIES[v.name].carry and v.symbol.name == v.name
+        assert v.encoding == QUANTITIES[v.name].encoding and v.symbol.name == v.name
 
 
 @pytest.mark.parametrize("kind", RECURSIONS)

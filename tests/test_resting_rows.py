@@ -52,8 +52,8 @@ def assert_row(phi: str, beta, size) -> int:
     symbols says at numbers what it says as an expression. Returns how many laws there are."""
     row = table(phi).at(**dict(zip(BETAS, beta)), **{n: f"sqrt({s})" for n, s in zip(SIGMAS, size)})
     found = ends(phi, beta, size)
-    met = {next((i for i, way in enumerate(row.ways) if meets(way, one)), None) for one in found}
-    assert None not in met, (phi, beta, size, [str(w) for w in row.ways], found)
+    met = {next((i for i, way in enumerate(row.regimes) if meets(way, one)), None) for one in found}
+    assert None not in met, (phi, beta, size, [str(w) for w in row.regimes], found)
     return len(met)
 
 
@@ -79,7 +79,7 @@ def test_a_wrong_rest_is_seen():
     half = Fraction(1, 2)
     beta, size = [half, half, half, Fraction(2)], [half, 1, 1, 1]
     (way, *_), found = table("gelu").at(**dict(zip(BETAS, beta)), **{
-        n: f"sqrt({s})" for n, s in zip(SIGMAS, size)}).ways, ends("gelu", beta, size)
+        n: f"sqrt({s})" for n, s in zip(SIGMAS, size)}).regimes, ends("gelu", beta, size)
     assert meets(way, found[0])
     K, J, *more = found[0]
     assert not meets(way, np.array([K + 0.02, J, *more])) and not meets(way, np.array([K, J + 0.02, *more]))
@@ -88,11 +88,11 @@ def test_a_wrong_rest_is_seen():
 
 def test_no_row_of_gelu_asks_for_numbers():
     """Beside a source the rows of V = 1 hold a root and what there may be beside it."""
-    rows = [row for row in table("gelu") if any(one.conditional for one in row.ways)]
-    assert rows and all(len(one.laws) == 2 for row in table("gelu") for one in row.ways)
+    rows = [row for row in table("gelu") if any(one.conditional for one in row.regimes)]
+    assert rows and all(len(one.laws) == 2 for row in table("gelu") for one in row.regimes)
     text = "\n".join(map(str, rows))
     assert "root(q = " in text and "starts above all fixed points" in text
-    lone = [row.ways for row in rows if len(row.ways) == 1]
+    lone = [row.regimes for row in rows if len(row.regimes) == 1]
     assert lone and all("every start where it is the only one" in way.basin for (way,) in lone)
 
 
@@ -101,9 +101,9 @@ def test_the_root_of_a_row_is_that_at_numbers():
     values = {"beta_v": sp.Rational(1, 2), "beta_w": sp.Rational(1, 2), "beta_a": sp.Rational(1, 2), "beta_b": sp.S(2)}
     sizes = {"sigma_v": sp.S.One / 2, "sigma_w": sp.S.One, "sigma_a": sp.S.One, "sigma_b": sp.S.One}
     whole = table("gelu")
-    (there,) = whole.at(**values, **sizes).ways
+    (there,) = whole.at(**values, **sizes).regimes
     place = {s: values.get(s.name, sp.Rational(1, 4)) for s in whole.tree.cell.coordinates}
-    ((way,),) = (row.ways for row in whole if row.region.contains(place))
+    ((way,),) = (row.regimes for row in whole if row.region.contains(place))
     numbers = {s: {**values, **sizes}[s.name] for s in whole.branch.symbols}
     law = way["K"].map(lambda e: sp.sympify(e).subs(dict(whole.definitions))).at(numbers)
     assert abs(law.log_at(10.0, leading=True) - there["K"].log_at(10.0, leading=True)) < 1e-12

@@ -61,7 +61,7 @@ def numbers(beta, total, size) -> dict:
 
 def laws(phi: str, norm: str, *where, quantities=("K", "K[1]", "J")):
     (row,) = theory(phi, norm).phase_table(*quantities, **numbers(*where)).rows
-    return row.ways
+    return row.regimes
 
 
 def judged(phi: str, norm: str, beta, total, size, far: float, shares) -> np.ndarray:
@@ -374,8 +374,8 @@ def test_a_table_covers_and_agrees_with_derivations_at_numbers(norm):
         for name, law in way.laws:
             gap = row[name] / law
             assert all(abs(sp.N(c.subs(t, 0.4), 20)) < 1e-12 for _, c in gap.terms), (total, name, row[name], law)
-        open_ = "of J" in made.at(**{s.name: v for s, v in point.items()}).ways[0].regime
-        assert ("J" in dict(row.ways[0].laws)) == ("J" in dict(way.laws)) and (norm or not open_)
+        open_ = "of J" in made.at(**{s.name: v for s, v in point.items()}).regimes[0].regime
+        assert ("J" in dict(row.regimes[0].laws)) == ("J" in dict(way.laws)) and (norm or not open_)
     lost = [row for row in made if row.region.contains(point)]
     assert len(lost) == 1  # without it the place would have no row
 
@@ -395,7 +395,7 @@ def test_more_tables_agree_with_derivations_at_numbers(phi):
             continue
         if way.laws and way["K"].of.name == "L":
             row = made.at(**{n: v for n, v in values.items() if n not in ("beta_b", "total_b")})
-            assert dict(row.ways[0].laws).keys() == dict(way.laws).keys()
+            assert dict(row.regimes[0].laws).keys() == dict(way.laws).keys()
             for name, law in way.laws:
                 gap = row[name] / law
                 assert all(abs(sp.N(c.subs(t, 0.4), 20)) < 1e-12 for _, c in gap.terms), (beta, total, name)
@@ -414,7 +414,7 @@ def test_without_totals_the_old_laws_are_those_at_t_1():
 def test_one_over_root_L_is_a_row():
     """δ_v = 1 with sources that fall as fast: everything of order 1, and moving."""
     table = mf.derive("tanh", architecture="full_residual", total_v="total_v", sigma_a=0).phase_table("K", "J")
-    rows = [row for row in table if "stays of order 1 and moves" in row.ways[0].regime]
+    rows = [row for row in table if "stays of order 1 and moves" in row.regimes[0].regime]
     assert [row.conditions() for row in rows] == [["total_v = 1"]]
     assert "k'(t) = sigma_v**2*<tanh(z)**2>" in str(rows[0]) and r"\frac{d}{d t} k" in rows[0].latex()
     assert [bool(table.where(K=b)) for b in ("grows", "constant", "vanishes")] == [True, True, False]

@@ -63,7 +63,7 @@ def at_most(x: Any, y: Any = 0) -> Condition:
 def table(theory: mf.Theory, grows: bool):
     """(region, laws) of the phase table, all of it or only where q grows for every start."""
     made = theory.phase_table(*QUANTITIES)
-    rows = [(row.region, row.ways) for row in made]
+    rows = [(row.region, row.regimes) for row in made]
     if not grows:
         return tuple(rows)
     out = []

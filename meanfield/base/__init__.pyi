@@ -1,2 +1,1 @@
 from . import symbols as symbols
-from .answers import results as results

@@ -31,7 +31,7 @@ LARGEST, SMALLEST = 1e150, 1e-150  # of a number a theory is asked at: its squar
 _UNDECIDED = ("truth value of Relational", "Invalid comparison of non-real", "Invalid NaN comparison")  # SymPy's words
 
 
-def spoken(function: F) -> F:
+def validated(function: F) -> F:
     """`function`, a public verb, whose refusals are sentences.
 
     Arguments that do not fit the signature, too little memory or stack, a formula that outlasts the time limit, a
@@ -75,7 +75,7 @@ def spoken(function: F) -> F:
 
 def record(cls: C) -> C:
     """A class whose construction is a public verb: arguments that do not fit are refused in a sentence."""
-    cls.__init__ = spoken(cls.__init__)  # type: ignore[misc]
+    cls.__init__ = validated(cls.__init__)  # type: ignore[misc]
     return cls
 
 

@@ -1,6 +1,6 @@
 """How a state variable is held from layer to layer: as it is, or as its logarithm.
 
-A carry is asked by everything that holds the variable: recursions for its key, generated loops for the text of one
+An encoding is asked by everything that holds the variable: recursions for its key, generated loops for the text of one
 layer, `propagate` for the first layer. A new one needs no change there.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Carry:
+class Encoding:
     """A variable held as it is."""
 
     name: str = "linear"
@@ -49,7 +49,7 @@ class Carry:
 
 
 @dataclass(frozen=True)
-class Logarithm(Carry):
+class Logarithm(Encoding):
     """A variable whose next value is proportional to it, held as its logarithm: J overflows no double at any depth."""
 
     name: str = "log"
@@ -83,7 +83,7 @@ class Logarithm(Carry):
 
 
 @dataclass(frozen=True)
-class Bounded(Carry):
+class Bounded(Encoding):
     """An angle between what two inputs differ by: 0 where they no longer differ, and it would be that of 0/0."""
 
     name: str = "bounded"
@@ -92,5 +92,5 @@ class Bounded(Carry):
         return f"_defined({value})"
 
 
-PLAIN, LOGARITHM, BOUNDED = Carry(), Logarithm(), Bounded()
-CARRIES = {carry.name: carry for carry in (PLAIN, LOGARITHM, BOUNDED)}
+PLAIN, LOGARITHM, BOUNDED = Encoding(), Logarithm(), Bounded()
+ENCODINGS = {encoding.name: encoding for encoding in (PLAIN, LOGARITHM, BOUNDED)}

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from meanfield.base.encodings import BOUNDED, LOGARITHM, PLAIN, Carry
+from meanfield.base.encodings import BOUNDED, LOGARITHM, PLAIN, Encoding
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Quantity:
 
     name: as it is asked for; latex: its value at layer \ell; meaning: one line; recursion: the recursion of a theory
     that carries it ("" where only networks know it); positions: how many inputs it is of (0: any number); order: the
-    power of 1/n it appears with; carry: how a recursion holds it (a logarithm is `log_<name>` in
+    power of 1/n it appears with; encoding: how a recursion holds it (a logarithm is `log_<name>` in
     runs and in JSON); measured: the name under which finite networks give it ("" where they do not), with derivatives
     of the network where `differentiates`; relative: whether reports give it in units of the theory's value; over: what
     its normalized form is divided by, ((name, power), …); corrects: the mean or correlator that it is a further term
@@ -29,7 +29,7 @@ class Quantity:
     recursion: str = ""
     positions: int = 1
     order: int = 0
-    carry: Carry = PLAIN
+    encoding: Encoding = PLAIN
     measured: str = ""
     differentiates: bool = False
     relative: bool = False
@@ -39,7 +39,7 @@ class Quantity:
     @property
     def key(self) -> str:
         """Its name in a run and in JSON."""
-        return self.carry.key(self.name)
+        return self.encoding.key(self.name)
 
 
 _OVER = {
@@ -79,7 +79,7 @@ _ALL = [
         r"J^{1,\ell}",
         "averaged squared norm of the partial Jacobian from layer 1",
         "one_input",
-        carry=LOGARITHM,
+        encoding=LOGARITHM,
         measured="J",
         differentiates=True,
         relative=True,
@@ -99,7 +99,7 @@ _ALL = [
         r"J^{0,\ell}",
         "averaged squared norm of the Jacobian from an input of finite dimension",
         "input_jacobian",
-        carry=LOGARITHM,
+        encoding=LOGARITHM,
         measured="J",
         differentiates=True,
         relative=True,
@@ -138,7 +138,7 @@ _ALL = [
         "K_aa + K_bb - 2 K_ab",
         "equal_norms",
         2,
-        carry=LOGARITHM,
+        encoding=LOGARITHM,
         measured="distance",
     ),
     Quantity(
@@ -147,7 +147,7 @@ _ALL = [
         "asin((sqrt(K_aa) - sqrt(K_bb))/sqrt(distance)): 0 where all of the distance is one of directions",
         "unequal_norms",
         2,
-        carry=BOUNDED,
+        encoding=BOUNDED,
     ),
     Quantity(
         "chi",
@@ -251,7 +251,7 @@ GRADIENTS, CORRELATORS = carried_by("gradients"), carried_by("correlators")
 SECOND_ORDER = carried_by("second_order")
 FINITE_WIDTH = CORRELATORS + SECOND_ORDER
 RELATIVE = tuple(q.name for q in _ALL if q.relative)
-LOGARITHMIC = tuple(q.name for q in _ALL if q.carry == LOGARITHM and q.differentiates)  # networks give logarithms
+LOGARITHMIC = tuple(q.name for q in _ALL if q.encoding == LOGARITHM and q.differentiates)  # networks give logarithms
 MEASURED = tuple(q.name for q in _ALL if q.measured == q.name)
 DIFFERENTIATED = tuple(q.name for q in _ALL if q.differentiates and q.measured == q.name)
 OF_PARAMETERS = tuple(q.name for q in _ALL if q.name.startswith("G_"))

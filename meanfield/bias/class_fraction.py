@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 from sympy import Expr
 
 from meanfield.base.answers.results import MeanFieldError, one_line
-from meanfield.base.arguments import record, refuse_not_real, scalar, shown, spoken, whole
+from meanfield.base.arguments import record, refuse_not_real, scalar, shown, validated, whole
 from meanfield.bias import class_numbers as law
 from meanfield.functions.reading.parser import number
 
@@ -94,7 +94,7 @@ class ClassFraction:
 
     # -------------------------------------------------------------------------------------------- the law of G_0
 
-    @spoken
+    @validated
     def pdf(self, x: Any) -> Any:
         """The density at g, for infinitely many inputs; at 0 and 1 its limit, nan where C > 2."""
         if self.inputs is not None:
@@ -112,7 +112,7 @@ class ClassFraction:
                 end = math.nan
         return _plain(np.where(inside, found, np.where((g < 0) | (g > 1), 0.0, np.where(np.isnan(g), g, end))))
 
-    @spoken
+    @validated
     def pmf(self, x: Any) -> Any:
         """P(G_0 = g), for finitely many inputs: of n, k are in class 0 with probability pmf(k/n); 0 between multiples
         of 1/n.
@@ -136,7 +136,7 @@ class ClassFraction:
             found = np.maximum(self._counts(flat) - self._counts(flat - 1), 0.0)
         return _plain(np.where(np.isnan(g), g, np.where(fits, found.reshape(g.shape), 0.0)))
 
-    @spoken
+    @validated
     def cdf(self, x: Any) -> Any:
         """P(G_0 ≤ g): for n inputs that at most k of them are in class 0 is cdf(k/n).
 
@@ -145,7 +145,7 @@ class ClassFraction:
         """
         return _plain(self._cdf(_numbers(x, "x")))
 
-    @spoken
+    @validated
     def sf(self, x: Any) -> Any:
         """P(G_0 > g), right to all digits where it is small and there are two classes."""
         g = _numbers(x, "x")
@@ -159,7 +159,7 @@ class ClassFraction:
         count = self._count(g)  # more than k in class 0 is at most n - k - 1 in class 1
         return _plain(self._counts((self.inputs - count - 1).ravel()).reshape(g.shape))
 
-    @spoken
+    @validated
     def ppf(self, q: Any) -> Any:
         """The smallest g with P(G_0 ≤ g) ≥ q; nan for q outside [0, 1]."""
         q = _numbers(q, "q")
@@ -184,7 +184,7 @@ class ClassFraction:
             found = np.where(p <= 0, 0.0, np.where(p >= 1, 1.0, ndtr(high)))
         return _plain(np.where(inside, found, math.nan))
 
-    @spoken
+    @validated
     def cdf_error(self, x: Any) -> Any:
         """The standard error of `cdf` at g: 0 for two classes, γ = 0 and γ = ∞."""
         g = _numbers(x, "x")
@@ -194,7 +194,7 @@ class ClassFraction:
         found = np.stack([self._cdf(g, (v, b, s)) for b, s in zip(below, slope)])
         return _plain(found.std(axis=0, ddof=1) / len(found) ** 0.5)
 
-    @spoken
+    @validated
     def interval(self, confidence: Any) -> tuple[Any, Any]:
         """The two quantiles between which G_0 lies with this probability, as much mass beyond either."""
         part = _numbers(confidence, "confidence")
@@ -228,7 +228,7 @@ class ClassFraction:
         """The square root of `var`."""
         return self.var() ** 0.5
 
-    @spoken
+    @validated
     def moment(self, order: Any) -> float:
         """E G_0^order, for an order from 0 to 100."""
         m = whole(order, "order", 0, ORDERS)
@@ -264,7 +264,7 @@ class ClassFraction:
             return -math.inf
         return (1 - self._root) * (1 + self._root) / 2 + self._log_root
 
-    @spoken
+    @validated
     def rvs(self, size: Any = None, random_state: Any = None) -> Any:
         """Independent draws of G_0. random_state: a seed, a NumPy generator, or None for fresh entropy."""
         rng = random_state

@@ -16,7 +16,7 @@ from enum import Enum
 
 import sympy as sp
 
-from meanfield.base.arguments import choice, spoken
+from meanfield.base.arguments import choice, validated
 from meanfield.base.symbols import Q0, Z, sigma_b, sigma_mu2, sigma_w, sigma_y2, z
 from meanfield.functions.activations import Activation
 from meanfield.symbolic.averages.node import average
@@ -80,7 +80,7 @@ def bias_recursion(activation: Activation) -> Recursion:
     return Recursion(state, Step((sigma_w**2 * both + sigma_b**2, sigma_w**2 * (same - both))))
 
 
-@spoken
+@validated
 def variance_over_inputs(quantity: str = "K_ab") -> sp.Expr:
     """N Var K_ab (or N Var K_aa): how far the mean of z_ia z_ib over N neurons moves with the inputs, at fixed weights.
 

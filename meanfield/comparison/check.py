@@ -28,7 +28,7 @@ from meanfield.base.arguments import (
     refuse_not_real,
     scalar,
     shown,
-    spoken,
+    validated,
 )
 from meanfield.base.arguments import names as names_of
 from meanfield.base.progress import watched
@@ -84,7 +84,7 @@ LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
 SEEN = 32  # inputs from which on half and a quarter of a batch say what a finite batch adds
 OF_ONE_NORM = ("distance", "c", "gamma")  # of two inputs of one norm, beside their covariances
 
-@spoken
+@validated
 def check(
     network: Any,
     *,
@@ -284,7 +284,7 @@ def check(
     return Report(f"Check of {describe(theory.block)}", settings, tuple(rows), log_scale, tuple(notes))
 
 
-@spoken
+@validated
 def measure(
     network: Any, *, sigma_w: Any = None, sigma_b: Any = None, layerwise: bool = False, **settings: Any
 ) -> EnsembleResult:
@@ -319,7 +319,7 @@ def measure(
     return replace(found, note="; ".join([*notes, *filter(None, (found.note,))])) if notes else found
 
 
-@spoken
+@validated
 def measure_criticality(
     network: Any, *, sigma_w: Any = None, sigma_b: Any = None, **settings: Any
 ) -> CriticalityEstimate:
@@ -339,7 +339,7 @@ def measure_criticality(
         return _measure_criticality(block, progress=bar, **numbers)
 
 
-@spoken
+@validated
 def measure_critical_line(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> MeasuredLine:
     """The edge of chaos of finite networks: the σ_w² at which J^{1,l} does not depend on l, with its standard error;
     for one σ_b or several. Nothing analytic is used.
@@ -357,7 +357,7 @@ def measure_critical_line(network: Any, *, sigma_w: Any, sigma_b: Any, **setting
         return _measure_critical_line(block, progress=bar, **numbers)
 
 
-@spoken
+@validated
 def measure_pairs(network: Any, *, sigma_w: Any = None, sigma_b: Any = None, **settings: Any) -> PairStatistics:
     """Covariances and correlations of all pairs of inputs of one network, layer by layer, with the spread sigma_y2 and
     the drift sigma_mu2 of its neurons, both without bias; nothing analytic is used.

@@ -18,7 +18,7 @@ from meanfield.networks.records import Block, Dense
 from meanfield.symbolic.correlator_laws.critical_shift import CriticalShift, shift_at_zero
 from meanfield.symbolic.correlator_laws.exact import homogeneous_law, is_homogeneous
 from meanfield.symbolic.correlator_laws.positive_variance import (
-    Place,
+    NearFixedPoint,
     law_at_critical_point,
     law_at_point,
     law_where_slow,
@@ -81,7 +81,7 @@ def large_depth(
             )
         return law_at_zero(phi, weights, sigma, rates, name, order, points.status)
     slow = not here.is_exponential and here.basin is not None
-    settled = Place(phi, weights, sigma, bias, rates, start, here, points)
+    settled = NearFixedPoint(phi, weights, sigma, bias, rates, start, here, points)
     if slow and (here.K.error is not None or not is_zero(start - here.K.value)):
         return law_where_slow(settled, name, order)
     if here.stability != "stable" and not slow:

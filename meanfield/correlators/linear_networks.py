@@ -18,7 +18,7 @@ from typing import Any
 import mpmath
 import sympy as sp
 
-from meanfield.base.arguments import choice, record, shown, spoken, whole
+from meanfield.base.arguments import choice, record, shown, validated, whole
 from meanfield.base.errors import MeanFieldError
 from meanfield.functions.reading.parser import number
 
@@ -38,7 +38,7 @@ class LinearPreactivations:
     gaussian: int
     squared: sp.Expr
 
-    @spoken
+    @validated
     def moment(self, order: int) -> sp.Expr:
         """E[z_1^order], exact: 0 where the order is odd.
 
@@ -52,7 +52,7 @@ class LinearPreactivations:
         ratio = sp.Rational(2) ** m * sp.rf(half, m) / n**m  # E[(χ²_n/n)^m]
         return sp.factorial2(2 * m - 1) * self.squared**m * ratio**self.gaussian / (2**m * sp.rf(half, m))
 
-    @spoken
+    @validated
     def characteristic_function(self, u: Any, digits: int = 15) -> mpmath.mpf:
         """E[exp(i u z_1)], z_1 one neuron of the layer; real, because z and −z have one law.
 
@@ -65,7 +65,7 @@ class LinearPreactivations:
         """
         return self._to(digits, lambda: self._characteristic(_number(u, "u")))
 
-    @spoken
+    @validated
     def density(self, z: Any, digits: int = 15) -> mpmath.mpf:
         """The probability density of z_1, one neuron of the layer, at z (a number, or text).
 
@@ -77,7 +77,7 @@ class LinearPreactivations:
         """
         return self._to(digits, lambda: self._density(_number(z, "z")))
 
-    @spoken
+    @validated
     def norm_density(self, q: Any, digits: int = 15) -> mpmath.mpf:
         """The probability density of |z|²/n at q > 0. Raises: MeanFieldError where all matrices are Haar: |z| is fixed.
 
@@ -154,7 +154,7 @@ def _product(shapes: list[mpmath.mpf], y: mpmath.mpf) -> mpmath.mpf:
     return mpmath.re(mpmath.meijerg([[], []], [shapes, []], y))
 
 
-@spoken
+@validated
 def preactivations(
     *, depth: int, width: int, weights: str = "gaussian", sigma_w: Any = 1, input_norm: Any = 1
 ) -> LinearPreactivations:

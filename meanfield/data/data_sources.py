@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.answers.export import needed
-from meanfield.base.arguments import finite, shown, spoken, whole
+from meanfield.base.arguments import finite, shown, validated, whole
 from meanfield.base.arguments import path as refuse_no_path
 from meanfield.base.errors import MeanFieldError
 from meanfield.data.sets import Data
@@ -26,7 +26,7 @@ CIFAR_PIXELS = 3072
 OWN = 2**32 - 1  # the network whose streams a teacher takes: none that is trained or measured beside it
 
 
-@spoken
+@validated
 def from_arrays(X: Any, y: Any, X_test: Any = None, y_test: Any = None, *, name: str = "arrays") -> Data:
     """`Data` of arrays.
 
@@ -39,7 +39,7 @@ def from_arrays(X: Any, y: Any, X_test: Any = None, y_test: Any = None, *, name:
     return Data(X, y, X_test, y_test, name)
 
 
-@spoken
+@validated
 def digits(test: float = 0.2, *, seed: int = 0, normalize: bool = True) -> Data:
     """Handwritten digits: 1797 images of 8 × 8 pixels in 10 classes, which come with scikit-learn.
 
@@ -59,7 +59,7 @@ def digits(test: float = 0.2, *, seed: int = 0, normalize: bool = True) -> Data:
     return data.normalized() if normalize else data
 
 
-@spoken
+@validated
 def teacher(
     *, inputs: int = 1000, test: int = 200, input_dimension: int = 32, classes: int = 0, noise: float = 0.0,
     width: int = 64, depth: int = 2, sigma_w: float = 1.5, sigma_b: float = 0.1, seed: int = 0,
@@ -97,7 +97,7 @@ def teacher(
     return from_arrays(X[:inputs], y[:inputs], *parts, name="teacher")
 
 
-@spoken
+@validated
 def from_idx(images: Any, labels: Any, test_images: Any = None, test_labels: Any = None) -> Data:
     """Data from IDX files (MNIST, Fashion-MNIST), also gzipped ones.
 
@@ -119,7 +119,7 @@ def from_idx(images: Any, labels: Any, test_images: Any = None, test_labels: Any
     return from_arrays(*flat, name=_name(images))
 
 
-@spoken
+@validated
 def from_npz(path: str | os.PathLike) -> Data:
     """Data from an .npz file with arrays X and y, and X_test and y_test where there are (or x_train, y_train, x_test,
     y_test). Nothing that was pickled is read. Raises: MeanFieldError for another file.
@@ -145,7 +145,7 @@ def from_npz(path: str | os.PathLike) -> Data:
     return from_arrays(found["X"], found["y"], found["X_test"], found["y_test"], name=_name(path))
 
 
-@spoken
+@validated
 def from_cifar(paths: Any, test_paths: Any = ()) -> Data:
     """Data from CIFAR-10's binary files (data_batch_1.bin, …): one byte of the label and 3072 of the pixels, red, green
     and blue, an image. The pickled version is not read.

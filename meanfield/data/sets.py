@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.answers.export import Result
-from meanfield.base.arguments import choice, record, refuse_not_real, shown, spoken, whole
+from meanfield.base.arguments import choice, record, refuse_not_real, shown, validated, whole
 from meanfield.base.errors import MeanFieldError, one_line
 from meanfield.prediction.targets import of_objects
 
@@ -76,7 +76,7 @@ class Data(Result):
         sizes = {"training_inputs": len(self.X), "test_inputs": len(self.X_test), "shape": list(self.X.shape[1:])}
         return {"name": self.name, **sizes, "classes": list(self.classes)}
 
-    @spoken
+    @validated
     def normalized(self, over: str = "all") -> Data:
         """Mean 0 and variance 1 of the training inputs; the test inputs are shifted and scaled by the same numbers.
 
@@ -102,7 +102,7 @@ class Data(Result):
         test = (X_test - mean) * factor if len(X_test) else X_test
         return replace(self, X=(X - mean) * factor, X_test=test)
 
-    @spoken
+    @validated
     def split(self, test: float = 0.2, seed: int = 0) -> Data:
         """Training and test inputs drawn anew from all of both, in an order that the seed decides.
 
@@ -122,7 +122,7 @@ class Data(Result):
             raise MeanFieldError(f"test = {test} of {len(X)} inputs leaves none for training; take less.")
         return replace(self, X=X[order[count:]], y=y[order[count:]], X_test=X[order[:count]], y_test=y[order[:count]])
 
-    @spoken
+    @validated
     def take(self, count: int, seed: int | None = None) -> Data:
         """The first `count` training inputs, or so many in the order of a seed; the test inputs stay."""
         count = whole(count, "count", 1, len(self.X))
@@ -136,7 +136,7 @@ class Data(Result):
             raise MeanFieldError("Odd and even are asked of labels that are whole numbers; these are not.")
         return replace(self, y=np.mod(self.y, 2).astype(int), y_test=np.mod(self.y_test, 2).astype(int))
 
-    @spoken
+    @validated
     def patches(self, height: int = 2, width: int | None = None, *, image: tuple[int, int] | None = None) -> Data:
         """Images as tokens: patches of height × width pixels, row by row, each the numbers of a token.
 

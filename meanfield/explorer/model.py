@@ -183,7 +183,7 @@ def _start(recursion: Recursion, ids: dict[sp.Symbol, sp.Symbol]) -> str:
         done[v.symbol] = sp.Symbol(f"start_{len(done)}", real=True)
     lines.append(f"return ({', '.join(s.name for s in done.values())},)")
     body = javascript.function("start_of", list(own.values()), lines)
-    held = [f"Math.log(x[{i}])" if v.carry.relative else f"x[{i}]" for i, v in enumerate(recursion.state)]
+    held = [f"Math.log(x[{i}])" if v.encoding.relative else f"x[{i}]" for i, v in enumerate(recursion.state)]
     call = f"start_of({', '.join(f'p.{name}' for name in own)})"
     return f"{body}\nfunction start(p) {{ const x = {call}; return [{', '.join(held)}]; }}"
 

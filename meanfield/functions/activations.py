@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError, Undetermined, one_line
-from meanfield.base.arguments import record, scalar, shown, spoken
+from meanfield.base.arguments import record, scalar, shown, validated
 from meanfield.base.arguments import text as text_of
 from meanfield.base.symbols import Z, parameter, recognise, steep, z
 from meanfield.base.words import ARGUMENTS, guess
@@ -238,7 +238,7 @@ _ALIASES = {
 }
 
 
-@spoken
+@validated
 def register(name: str, formula: str, **parameters: object) -> Activation:
     """Add an activation to this process's registry and return it at its default parameters.
 
@@ -302,7 +302,7 @@ def _definition(name: str) -> Definition | None:
     return (f"z**{defaults['n']}", {}) if found == "monomial" else (formula, defaults)
 
 
-@spoken
+@validated
 def activations() -> tuple[str, ...]:
     """The registered names, in alphabetical order.
 
@@ -312,7 +312,7 @@ def activations() -> tuple[str, ...]:
     return tuple(sorted(_REGISTRY))
 
 
-@spoken
+@validated
 def activation(what: object, /, **parameters: object) -> Activation:
     """The record of an activation.
 

@@ -1,8 +1,8 @@
-"""Whether the records of a function (`elementary.Head`, `scalars.Scalar`) say what mpmath says: run it on an entry of
-yours.
+"""Whether the records of a function (`elementary.ElementaryFunction`, `scalars.Scalar`) say what mpmath says: run it on
+an entry of yours.
 
-`Head.mpmath` is the only thing that is believed. Values and derivatives of it, at 30 digits and more, are compared with
-all that the records claim: series, enclosures, bounds, ends, inverse, and what floats compute.
+`ElementaryFunction.mpmath` is the only thing that is believed. Values and derivatives of it, at 30 digits and more, are
+compared with all that the records claim: series, enclosures, bounds, ends, inverse, and what floats compute.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from meanfield.functions.elementary import trial
 from meanfield.functions.elementary.record import (
     LARGE_SHARE,
     SHARE,
+    ElementaryFunction,
     End,
     ExponentialGrowth,
-    Head,
     LogarithmicGrowth,
     PowerEnd,
     PowerGrowth,
@@ -43,7 +43,7 @@ _NEAR = ("-3.7", "-1.3", "-0.4", "0.3", "0.9", "2.6", "4.1")  # of 0, on the sca
 _FAR = ("-60", "-21", "-8", "8", "21", "60")
 
 
-def assert_head(head: Head, scalar: Scalar | None = None) -> None:
+def assert_head(head: ElementaryFunction, scalar: Scalar | None = None) -> None:
     """Raise where a function's records contradict `head.mpmath`, or each other.
 
     Raises: MeanFieldError with one line for each finding.
@@ -53,15 +53,15 @@ def assert_head(head: Head, scalar: Scalar | None = None) -> None:
         raise MeanFieldError(f"The records of {head.name} were checked, and do not hold: " + "; ".join(found) + ".")
 
 
-def findings(head: Head, scalar: Scalar | None = None) -> list[str]:
+def findings(head: ElementaryFunction, scalar: Scalar | None = None) -> list[str]:
     """What is wrong with a function's records, one line each; nothing where they hold.
 
     >>> from meanfield.base import scalars
     >>> from meanfield.functions import elementary
-    >>> findings(elementary.HEADS[sp.tanh], scalars.SCALARS["tanh"])
+    >>> findings(elementary.ELEMENTARY_FUNCTIONS[sp.tanh], scalars.SCALARS["tanh"])
     []
     """
-    checks: list[Callable[[Head], Iterator[str]]] = [
+    checks: list[Callable[[ElementaryFunction], Iterator[str]]] = [
         _class, _balls, _series, _values, _symmetry, _inverse, _growth, _identities, _ends, _floats,
     ]
     out: list[str] = []
@@ -72,7 +72,7 @@ def findings(head: Head, scalar: Scalar | None = None) -> list[str]:
     return out
 
 
-def _points(head: Head, texts: tuple[str, ...] = _NEAR) -> list[mp.mpf]:
+def _points(head: ElementaryFunction, texts: tuple[str, ...] = _NEAR) -> list[mp.mpf]:
     """Sample points in the domain."""
     lo, hi = (mp.mpf(str(v).replace("oo", "inf")) for v in head.domain)
     places = [mp.mpf(t) for t in texts]
@@ -95,7 +95,7 @@ def _differs(what: str, u, value, truth) -> str:
     return f"{what} at u = {mp.nstr(u, 4)} is {mp.nstr(value, 12)}, and mpmath gives {mp.nstr(truth, 12)}"
 
 
-def _class(head: Head) -> Iterator[str]:
+def _class(head: ElementaryFunction) -> Iterator[str]:
     """Value and derivative of the SymPy class; `slope`."""
     for u in _points(head):
         value, truth = _at(head.function(_U), u), head.mpmath(u)
@@ -109,7 +109,7 @@ def _class(head: Head) -> Iterator[str]:
                 yield _differs(what, u, value, truth)
 
 
-def _ball(head: Head, u: acb) -> acb:
+def _ball(head: ElementaryFunction, u: acb) -> acb:
     return getattr(u, head.ball)() if isinstance(head.ball, str) else head.ball(u, False)
 
 
@@ -117,7 +117,7 @@ def _arb(value: mp.mpf) -> arb:
     return arb(mp.nstr(value, DIGITS + 5)) + arb(0, mp.mpf(10) ** (5 - DIGITS) * (1 + abs(value)))
 
 
-def _balls(head: Head) -> Iterator[str]:
+def _balls(head: ElementaryFunction) -> Iterator[str]:
     """Exact and wide balls, real ones and complex ones (the truth there by Taylor's series), hold the value."""
     with balls.precision(160):
         for u in _points(head):
@@ -139,7 +139,7 @@ def _balls(head: Head) -> Iterator[str]:
                 yield f"ball at u = {mp.nstr(u, 4)} + {mp.nstr(step.imag, 2)}i is not the analytic continuation"
 
 
-def _series(head: Head) -> Iterator[str]:
+def _series(head: ElementaryFunction) -> Iterator[str]:
     """Taylor series at 0, exact and of balls elsewhere."""
     if head.slope is None:
         return
@@ -157,7 +157,7 @@ def _series(head: Head) -> Iterator[str]:
                 yield f"the Taylor coefficient of order {k} that follows from slope is {c}, not {mp.nstr(truth, 12)}"
 
 
-def _values(head: Head) -> Iterator[str]:
+def _values(head: ElementaryFunction) -> Iterator[str]:
     """Range, shape, and `number`."""
     places = _points(head, _FAR[:3] + _NEAR + _FAR[3:]) if head.whole else _points(head)
     truths = [head.mpmath(u) for u in places]
@@ -183,7 +183,7 @@ def _values(head: Head) -> Iterator[str]:
                     yield f"values say {mp.nstr(limit, 12)} at u = {u}, and mpmath {mp.nstr(reached, 12)}"
 
 
-def _symmetry(head: Head) -> Iterator[str]:
+def _symmetry(head: ElementaryFunction) -> Iterator[str]:
     for u in _points(head) if head.domain[0] == -head.domain[1] else ():
         value, other = head.mpmath(u), head.mpmath(-u)
         if head.parity is not None and not _close(other, head.parity * value):
@@ -194,7 +194,7 @@ def _symmetry(head: Head) -> Iterator[str]:
                 yield f"reflection is wrong at u = {mp.nstr(u, 4)}"
 
 
-def _inverse(head: Head) -> Iterator[str]:
+def _inverse(head: ElementaryFunction) -> Iterator[str]:
     if head.inverse is None:
         return
     w = sp.Dummy("w", real=True)
@@ -214,7 +214,7 @@ def _inverse(head: Head) -> Iterator[str]:
         yield f"inverse: that h is {third} at {head.inverse(third)} is not proved by SymPy; leave inverse out"
 
 
-def _growth(head: Head) -> Iterator[str]:
+def _growth(head: ElementaryFunction) -> Iterator[str]:
     for u in _points(head, _FAR[:3] + _NEAR + _FAR[3:]):
         size, slope = abs(head.mpmath(u)), abs(mp.diff(head.mpmath, u)) if head.steepest is not None else 0
         match head.growth:
@@ -234,7 +234,7 @@ def _growth(head: Head) -> Iterator[str]:
         yield "growth is missing, and values are not finite"
 
 
-def _identities(head: Head) -> Iterator[str]:
+def _identities(head: ElementaryFunction) -> Iterator[str]:
     y = sp.Dummy("y", positive=True)
     for u in _points(head):
         exact = sp.Rational(mp.nstr(u, DIGITS))
@@ -253,7 +253,7 @@ def _identities(head: Head) -> Iterator[str]:
             yield f"square: 1 - h² is not the square of {head.square.__name__} at u = {mp.nstr(u, 4)}"
 
 
-def _ends(head: Head) -> Iterator[str]:
+def _ends(head: ElementaryFunction) -> Iterator[str]:
     for side in (1, -1):
         end = head.end(side)
         if isinstance(end, End):
@@ -262,7 +262,7 @@ def _ends(head: Head) -> Iterator[str]:
             yield from _powers(head, end, side)
 
 
-def _dies(head: Head, end: End, side: int) -> Iterator[str]:
+def _dies(head: ElementaryFunction, end: End, side: int) -> Iterator[str]:
     where, t, theta = "right" if side > 0 else "left", sp.Dummy("t", positive=True), sp.Dummy("theta")
     far = normal_form(head.function(side * t), t).terms(sp.S.Zero)
     written = sp.Add(*[c * t**s for (s, _), c in far.items()])
@@ -306,7 +306,7 @@ def _at_digits(e: sp.Expr, u) -> mp.mpf:
     return mp.mpf(sp.N(sp.sympify(e).subs(_U, sp.Rational(mp.nstr(u, DIGITS))), mp.mp.dps + 10))
 
 
-def _powers(head: Head, end: PowerEnd, side: int) -> Iterator[str]:
+def _powers(head: ElementaryFunction, end: PowerEnd, side: int) -> Iterator[str]:
     where, w, t = ("right" if side > 0 else "left"), sp.Dummy("w"), sp.Dummy("t", positive=True)
     for size in ("4", "300", "2e6"):
         u = side * mp.mpf(size)
@@ -327,7 +327,7 @@ def _special():
     return special
 
 
-def _floats(head: Head) -> Iterator[str]:
+def _floats(head: ElementaryFunction) -> Iterator[str]:
     """NumPy's form, and the text that Numba compiles."""
     if head.names and head.code:
         scope: dict = {"math": math}
@@ -346,7 +346,7 @@ def _floats(head: Head) -> Iterator[str]:
                 yield _differs(what, u, value, truth)
 
 
-def _scalar(head: Head, scalar: Scalar) -> Iterator[str]:
+def _scalar(head: ElementaryFunction, scalar: Scalar) -> Iterator[str]:
     """The networks' text and its three derivatives."""
     known: dict[str, str] = {"u": "x"}
     lines = []

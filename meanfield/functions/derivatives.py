@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy as sp
 
 from meanfield.functions.elementary import records
-from meanfield.functions.elementary.record import Head
+from meanfield.functions.elementary.record import ElementaryFunction
 
 MOST_TERMS = 400  # of a numerator that is multiplied out to see what cancels
 
@@ -43,7 +43,7 @@ def _one_power(e: sp.Expr, x: sp.Symbol) -> sp.Expr:
     return sp.Integer(-1) ** n * (-x) ** (sp.Add(*[a.exp for a in mine]) + n) * sp.Mul(*others)
 
 
-def _one_square(e: sp.Expr, head: Head) -> sp.Expr:
+def _one_square(e: sp.Expr, head: ElementaryFunction) -> sp.Expr:
     """A sum with c - c·h² written as c·g², where 1 - h² = g²."""
     for u in {a.args[0] for a in e.atoms(head.function)}:
         square, other = head.function(u) ** 2, head.square(u) ** 2  # type: ignore[misc]

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 import sympy as sp
 
 from meanfield.functions.elementary import cached, far_out, head_of, where
-from meanfield.functions.elementary.record import End, ExponentialGrowth, Head, LogarithmicGrowth, PowerEnd, PowerGrowth
+from meanfield.functions.elementary.record import (
+    ElementaryFunction,
+    End,
+    ExponentialGrowth,
+    LogarithmicGrowth,
+    PowerEnd,
+    PowerGrowth,
+)
 from meanfield.functions.ranges import Ends, dominated, root_of_power, span
 
 
@@ -310,7 +317,7 @@ def decay(expr: sp.Expr, t: sp.Symbol, algebraic: bool = False) -> Decay | None:
     return _head_decay(head, inner, t)
 
 
-def _head_decay(head: Head, u: Decay, t) -> Decay | None:
+def _head_decay(head: ElementaryFunction, u: Decay, t) -> Decay | None:
     if not u.power.has(t):  # tanh(softplus(z)) at -∞: the argument itself approaches a constant
         if head.function is sp.exp:
             limit = float(u.power) + u.largest()

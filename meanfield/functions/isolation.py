@@ -20,7 +20,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
 from meanfield.functions.elementary import cached, head_of, records, where
-from meanfield.functions.elementary.record import LARGE_SHARE, SHARE, End, Head
+from meanfield.functions.elementary.record import LARGE_SHARE, SHARE, ElementaryFunction, End
 from meanfield.functions.growth import _leading, decay
 
 BITS = 128  # of the search; a function whose zeros this does not separate is refused
@@ -289,7 +289,7 @@ def _raised(base, exponent):
     return tuple(v if not v.is_finite() or v.is_zero() else v**power for v in base)
 
 
-def _head_interval(head: Head, u):
+def _head_interval(head: ElementaryFunction, u):
     """(below, above) every value of a head for arguments between u's ends, which may be infinite."""
     if not head.shape:
         found = tuple(balls.constant(v) if v.is_finite else arb(str(v).replace("oo", "inf")) for v in head.values)
@@ -378,7 +378,7 @@ def _in_exponentials(e: sp.Expr, t) -> tuple[sp.Expr, float]:
         beyond.append(1.001 + max(abs(float(c / poly.LC())) for c in poly.all_coeffs()))  # Cauchy's bound
         return 1 if poly.LC().is_positive else -1 if poly.LC().is_negative else 0
 
-    def by_exponentials(head: Head, u) -> sp.Expr:
+    def by_exponentials(head: ElementaryFunction, u) -> sp.Expr:
         way = direction(u)
         end = head.end(way) if way else None
         if not isinstance(end, End):

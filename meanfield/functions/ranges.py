@@ -9,7 +9,7 @@ import math
 import sympy as sp
 
 from meanfield.functions.elementary import cached, head_of
-from meanfield.functions.elementary.record import End, Head
+from meanfield.functions.elementary.record import ElementaryFunction, End
 
 Ends = tuple[float, float]
 _ANY = (-math.inf, math.inf)
@@ -50,7 +50,7 @@ def span(expr: sp.Expr, x: sp.Symbol, low: float, high: float) -> Ends:
     return _ANY if head is None else _head_span(head, a, b)
 
 
-def _head_span(head: Head, a: float, b: float) -> Ends:
+def _head_span(head: ElementaryFunction, a: float, b: float) -> Ends:
     if head.number is None or not head.shape:
         low, high = (float(v) for v in head.values)
         exact = all(v.is_Integer for v in head.values)

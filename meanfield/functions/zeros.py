@@ -17,7 +17,7 @@ from meanfield.base.answers.results import MeanFieldError, Undetermined
 from meanfield.base.symbols import Z, factored, steep, steep_exponentials
 from meanfield.functions import balls
 from meanfield.functions.elementary import head_of, records, where
-from meanfield.functions.elementary.record import Head
+from meanfield.functions.elementary.record import ElementaryFunction
 from meanfield.functions.isolation import Root, Undecided, isolate, real_function, sign_of_ball
 
 ADVICE = "give the parameters values (derive(..., t=0.3)), or write the activation with explicit breaks"
@@ -386,7 +386,7 @@ def _both(u) -> list[sp.Expr]:
     return [u, -u]
 
 
-def _numbered(head: Head, w) -> list[sp.Expr]:
+def _numbered(head: ElementaryFunction, w) -> list[sp.Expr]:
     """The u with h(u) = w of a rising or falling head without a closed inverse, for a number w: a `Root`."""
     if not sp.sympify(w).is_number:
         raise Undecided

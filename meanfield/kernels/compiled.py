@@ -9,7 +9,7 @@ from meanfield.kernels.loops.hermite_series import Table, table
 from meanfield.kernels.loops.nearby import Nearby, nearby
 from meanfield.kernels.loops.numpy_sums import PLAIN
 from meanfield.kernels.loops.pair_loops import Loop
-from meanfield.kernels.loops.plans import Plan, of_inputs, plan
+from meanfield.kernels.loops.plans import KernelPlan, of_inputs, plan
 from meanfield.numeric.lowering.assembly import Lowered, described, lower, tree
 from meanfield.numeric.lowering.modules import cache
 from meanfield.numeric.lowering.modules.generated_modules import Module
@@ -20,7 +20,7 @@ from meanfield.symbolic.recursion import Recursion
 class Planned(Loop):
     """A loop with the plan that it was made by, and the recursion of what each input brings."""
 
-    plan: Plan
+    plan: KernelPlan
     inputs: Lowered
 
     def cells(self, expansion: int) -> Table:

@@ -23,7 +23,7 @@ from meanfield.base.budgets import counted
 from meanfield.base.errors import MeanFieldError
 from meanfield.kernels.pairs import BLURRED, OPPOSITE, READ, WORST, block_of, side_of
 from meanfield.kernels.sides import Side
-from meanfield.kernels.theory_at_numbers import Network
+from meanfield.kernels.theory_at_numbers import TheoryAtNumbers
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -40,7 +40,7 @@ _sides_lock = Lock()
 class Work:
     """A kernel to be computed: the network, rows X, rows Y (None: X itself), quantities, and how numbers are kept."""
 
-    network: Network
+    network: TheoryAtNumbers
     X: np.ndarray
     Y: np.ndarray | None
     quantities: tuple[str, ...]

@@ -15,13 +15,13 @@ from meanfield.kernels.loops.plans import NotCovered
 from meanfield.kernels.loops.tangents import with_tangents
 from meanfield.kernels.pairs import block_of, side_of
 from meanfield.kernels.sides import Side
-from meanfield.kernels.theory_at_numbers import Network
+from meanfield.kernels.theory_at_numbers import TheoryAtNumbers
 from meanfield.numeric.lowering.assembly import lower
 
 STEP = 2e-4  # relative, of the differences that serve where no series reaches a pair
 
 
-def gradients(network: Network, X: np.ndarray, Y: np.ndarray | None, names: tuple[str, ...]) -> np.ndarray:
+def gradients(network: TheoryAtNumbers, X: np.ndarray, Y: np.ndarray | None, names: tuple[str, ...]) -> np.ndarray:
     """∂K/∂p (∂Theta/∂p where the network follows Theta) for parameters p: (rows, columns, parameters)."""
     which = "Theta_ab" if network.theta else "K_ab"
     known = {p.name: p for p in network.recursion.parameters} | {p.name: p for p in network.theory.one_input.parameters}
@@ -66,7 +66,7 @@ def gradients(network: Network, X: np.ndarray, Y: np.ndarray | None, names: tupl
     return out
 
 
-def diagonal(network: Network, X: np.ndarray, symbols: tuple[sp.Symbol, ...]) -> np.ndarray:
+def diagonal(network: TheoryAtNumbers, X: np.ndarray, symbols: tuple[sp.Symbol, ...]) -> np.ndarray:
     """The derivatives of single inputs, (inputs, parameters)."""
     quantities = ("K", "Theta") if network.theta else ("K",)
     recursion = with_tangents(network.theory.one_input.only(*quantities), symbols)
@@ -76,7 +76,7 @@ def diagonal(network: Network, X: np.ndarray, symbols: tuple[sp.Symbol, ...]) ->
     return np.stack([found[recursion.index(f"d{which}_by_{p.name}"), -1] for p in symbols], axis=1)
 
 
-def _same(network: Network, left: Side, right: Side, square: bool, symbols, out, left_over) -> None:
+def _same(network: TheoryAtNumbers, left: Side, right: Side, square: bool, symbols, out, left_over) -> None:
     """Equal inputs: the derivatives of single ones."""
     if square:
         twins = np.arange(len(left.X)), np.arange(len(left.X))
@@ -93,7 +93,7 @@ def _same(network: Network, left: Side, right: Side, square: bool, symbols, out,
     left_over[twins] = False
 
 
-def _differences(network: Network, left: Side, right: Side, names, out, left_over) -> None:
+def _differences(network: TheoryAtNumbers, left: Side, right: Side, names, out, left_over) -> None:
     """Central differences of two steps, Richardson's rule, for rows that hold pairs that are left."""
     which = "Theta" if network.theta else "K"
     at = np.flatnonzero(left_over.any(axis=1))

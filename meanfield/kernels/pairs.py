@@ -14,7 +14,7 @@ from meanfield.kernels import inner_products
 from meanfield.kernels.loops import numpy_sums
 from meanfield.kernels.loops.pair_loops import LEAST, RUNGS, TILE
 from meanfield.kernels.sides import SMALLEST, Side, refuse_underflow
-from meanfield.kernels.theory_at_numbers import Network
+from meanfield.kernels.theory_at_numbers import TheoryAtNumbers
 
 WORST = "worst"  # by how much a bound of K is to be magnified for distances of a block; inf if nothing follows them
 OPPOSITE = "opposite"  # the largest K of inputs whose covariance is -1 + LEAST or less of their roots, 0 of none
@@ -23,7 +23,7 @@ READ = "read"  # what each layer may miss of pairs that are read off tables near
 SAME = 1e-10  # 1 - c of inputs that may be equal
 
 
-def side_of(network: Network, X: np.ndarray) -> Side:
+def side_of(network: TheoryAtNumbers, X: np.ndarray) -> Side:
     """A side of rows X."""
     scale, shift = network.begin
     K = np.empty(len(X))
@@ -45,7 +45,7 @@ def side_of(network: Network, X: np.ndarray) -> Side:
     return Side(X, K, last, brought, network.block.series(brought), network.block.outside(brought))
 
 
-def block_of(network: Network, left: Side, right: Side, same: bool, distances: bool) -> dict[str, np.ndarray]:
+def block_of(network: TheoryAtNumbers, left: Side, right: Side, same: bool, distances: bool) -> dict[str, np.ndarray]:
     """K, Theta and (distances) distance of all pairs of a row of `left` and one of `right`; same: the two are one side,
     whose upper triangle is computed. WORST: the largest √(K_aa K_bb)/distance of differences of covariances, inf where
     close inputs had to be followed by their covariance; OPPOSITE: whether 1 + c of some pair has lost its digits;
@@ -91,7 +91,7 @@ def block_of(network: Network, left: Side, right: Side, same: bool, distances: b
     }
 
 
-def _by_blocks(network: Network, left: Side, right: Side, first, held, flags, least: float) -> None:
+def _by_blocks(network: TheoryAtNumbers, left: Side, right: Side, first, held, flags, least: float) -> None:
     loop = network.block
     assert loop is not None and left.series is not None and right.series is not None
     flags[np.flatnonzero(left.outside)] = 2

@@ -19,7 +19,7 @@ from meanfield.kernels.input_data import inputs
 from meanfield.kernels.kernel_blocks import Work
 from meanfield.kernels.kernel_matrices import KernelOperator, Kernels, bounds, computed, prepare, workers
 from meanfield.kernels.sides import QUANTITIES
-from meanfield.kernels.theory_at_numbers import Network
+from meanfield.kernels.theory_at_numbers import TheoryAtNumbers
 from meanfield.numeric.run.depth_iteration import checked
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.asked.given_values import (
@@ -143,7 +143,7 @@ def planned(
     values = {**{name: value for name, value in own.items() if name in known}, **rest}
     values |= {n: rates[n] for n in theory.rated} if rates else {}
     given = tuple((n, _of_layers(n, double(n, v), depth, recursion.domains.get(n))) for n, v in values.items())
-    return Work(Network(given, depth, theta, theory), rows, other, names, kind)
+    return Work(TheoryAtNumbers(given, depth, theta, theory), rows, other, names, kind)
 
 
 def _is_dtype(value: object) -> bool:

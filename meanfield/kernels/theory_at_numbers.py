@@ -44,7 +44,7 @@ ENGINE = 20_000  # pairs that the two-input recursions take at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class TheoryAtNumbers:
     """A theory with numbers: all that blocks of pairs, and pairs that they leave out, may ask.
 
     values: numbers by the name of a parameter, tuples of one entry per layer where they change with it; depth: the
@@ -58,7 +58,7 @@ class Network:
 
     def __reduce__(self):
         """Without what is compiled: another process makes its own."""
-        return Network, (self.values, self.depth, self.theta, self.theory)
+        return TheoryAtNumbers, (self.values, self.depth, self.theta, self.theory)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -226,7 +226,7 @@ class Network:
             return max(lower(self.recursion).errors, default=0.0)
 
     @cached_property
-    def _plain(self) -> Network:
+    def _plain(self) -> TheoryAtNumbers:
         """The same network with every weight trained at its own variance, as errors of K grow."""
         if not self.theory.rated:
             return self
@@ -307,7 +307,7 @@ class Network:
         return {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}, lost
 
 
-def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -> Missed:
+def _one_by_one(network: TheoryAtNumbers, left: Side, right: Side, where, line, found) -> Missed:
     """Pairs that the blocks leave out, in place; inf if some of them are followed by their covariance, else what
     distances and K miss: the cosine of a tilt near ±π/2 is known to a rounding of 1, and each jump takes a root. The
     third is what tables near full correlation miss in a layer, where a pair may have been read off them."""
@@ -358,7 +358,7 @@ def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -
     return float(missed.max()), float((2 * missed * gap**0.5 ** (network.depth - 1)).max()), read
 
 
-def _followed(network: Network, loop: Planned, KX, KY, distance, tilt, K_ab, out) -> np.ndarray:
+def _followed(network: TheoryAtNumbers, loop: Planned, KX, KY, distance, tilt, K_ab, out) -> np.ndarray:
     """Pairs followed by their distance; returns which of them no series reaches."""
     K, index = np.unique(np.concatenate([KX, KY]), return_inverse=True)
     brought = network.brought(loop, K)

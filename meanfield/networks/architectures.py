@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.arguments import choice, meant, shown, spoken
+from meanfield.base.arguments import choice, meant, shown, validated
 from meanfield.networks.records import (
     AffineNorm,
     BatchNorm,
@@ -47,7 +47,7 @@ LETTERS = ("v", "w", "a", "b")  # of the standard deviations of a full residual 
 
 def preset(function: Callable[..., Block]) -> Callable[..., Any]:
     """Decorator: called without an activation, a preset keeps its keywords and waits for one."""
-    verb = spoken(function)
+    verb = validated(function)
 
     @functools.wraps(function)
     def made(*activation: Hashable, **numbers: object) -> Any:

@@ -21,7 +21,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from fractions import Fraction
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.arguments import choice, count_of, flag, name_of, printable, record, scalar, shown, spoken, whole
+from meanfield.base.arguments import choice, count_of, flag, name_of, printable, record, scalar, shown, validated, whole
 from meanfield.base.quantities import (
     EQUAL_NORMS,
     EXCHANGEABLE,
@@ -740,7 +740,7 @@ def network_of(block: Block) -> Network:
     return block if isinstance(block, Network) else Network(block)
 
 
-@spoken
+@validated
 def mlp(activation: Hashable, mu: object = 0, weights: str = "gaussian", norm: str | None = None) -> Block:
     """One layer of a multilayer perceptron, `Dense(φ(z))`, plus μ z when `mu` is not 0.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from meanfield.base.arguments import choice, spoken
+from meanfield.base.arguments import choice, validated
 from meanfield.networks.attention import Attention
 from meanfield.networks.records import (
     AffineNorm,
@@ -31,7 +31,7 @@ PLACES = ("pre", "post", "peri")
 _NORMS = {"layer": LayerNorm, "rms": RMSNorm}
 
 
-@spoken
+@validated
 def gpt(
     activation: Hashable = "gelu", *, heads: int = 12, causal: bool = True, norm: str = "pre", mu: object = 1,
     expand: object = 4, total: object = 0, sigma_e: object = "sigma_e", sigma_q: object = "sigma_q",
@@ -54,7 +54,7 @@ def gpt(
     return _block((heads_, _dense(sigma_o, total)), inner, "layer", norm, mu, sigma_e)
 
 
-@spoken
+@validated
 def encoder_postln(
     activation: Hashable = "relu", *, heads: int = 8, mu: object = 1, expand: object = 4, total: object = 0,
     sigma_e: object = "sigma_e", sigma_q: object = "sigma_q", sigma_k: object = "sigma_k",
@@ -73,7 +73,7 @@ def encoder_postln(
     )  # fmt: skip
 
 
-@spoken
+@validated
 def peri(
     activation: Hashable = "gelu", *, heads: int = 12, causal: bool = True, mu: object = 1, expand: object = 4,
     total: object = 0,
@@ -91,7 +91,7 @@ def peri(
     )  # fmt: skip
 
 
-@spoken
+@validated
 def deepnorm(
     activation: Hashable = "relu", *, heads: int = 8, alpha: object = "alpha", expand: object = 4, total: object = 0,
     sigma_e: object = "sigma_e", sigma_q: object = "sigma_q", sigma_k: object = "sigma_k",
@@ -111,7 +111,7 @@ def deepnorm(
     )  # fmt: skip
 
 
-@spoken
+@validated
 def llama(
     activation: Hashable = "silu", *, heads: int = 32, groups: int | None = None, causal: bool = True,
     rotary: object = True, qk_norm: bool = False, norm: str = "pre", mu: object = 1, expand: object = "8/3",
@@ -136,7 +136,7 @@ gate=Dense(sigma_w=Param('sigma_1'), sigma_b=0, expand=Fraction(8, 3)))
     return _block((heads_, _dense(sigma_o, total)), inner, "rms", norm, mu, sigma_e)
 
 
-@spoken
+@validated
 def dyt(alpha: object = "1/2") -> Block:
     """Dynamic tanh, γ tanh(αz) + β with γ = 1 and β = 0 at initialization: what stands in a norm's place.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from meanfield.base.arguments import choice, shown, spoken
+from meanfield.base.arguments import choice, shown, validated
 from meanfield.base.errors import MeanFieldError
 from meanfield.parametrizations.exponents.matrix_scaling import KINDS, OPTIMIZERS, Scaling
 from meanfield.parametrizations.one_parametrization import Parametrization
@@ -78,7 +78,7 @@ _SCHEMES: dict[str, Published] = {
 SCHEMES = tuple(_SCHEMES)
 
 
-@spoken
+@validated
 def parametrization(
     name: str = "sp",
     *,

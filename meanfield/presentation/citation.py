@@ -8,7 +8,7 @@ from typing import Any
 
 from meanfield.base.answers.export import Result
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.arguments import shown, spoken
+from meanfield.base.arguments import shown, validated
 from meanfield.base.quantities import FINITE_WIDTH
 from meanfield.networks.folds import dense_of, parts
 from meanfield.networks.records import Block, Schedule
@@ -158,7 +158,7 @@ OF_KINDS = {
 }
 
 
-@spoken
+@validated
 def cite(*what: Any) -> str:
     """BibTeX of what a result rests on: the library, and the papers whose statements about such results were compared
     with what is derived here (`python -m derivations.KEY` compares them again).

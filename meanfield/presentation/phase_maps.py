@@ -51,7 +51,7 @@ def plot_phase_table(table: Any, x: str, y: str, rest: Mapping[str, object], ax:
         from matplotlib.pyplot import get_cmap
 
         panel = new_figure(WIDTH, 3.2).subplots() if ax is None else ax
-        regimes = {i: "; ".join(w.regime for w in table.rows[i].ways) for i in np.unique(field)}
+        regimes = {i: "; ".join(w.regime for w in table.rows[i].regimes) for i in np.unique(field)}
         names = list(dict.fromkeys(regimes.values()))
         shades = get_cmap("Pastel1")(np.arange(len(names)) % 9)
         picture = np.vectorize({i: names.index(r) for i, r in regimes.items()}.get)(field)

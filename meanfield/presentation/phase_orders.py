@@ -12,7 +12,7 @@ from meanfield.base.answers.export import Result
 from meanfield.base.answers.latex import aligned, joined
 from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.answers.results import MeanFieldError, one_line
-from meanfield.base.arguments import shown, spoken
+from meanfield.base.arguments import shown, validated
 from meanfield.presentation.phase_regions import (
     conditions,
     conditions_tex,
@@ -33,26 +33,28 @@ class OrderRow(Result):
     """One law up to constant factors, and where it holds: the union of `regions`, which may overlap."""
 
     regions: tuple[Cell, ...]
-    ways: tuple[Laws, ...]
+    regimes: tuple[Laws, ...]
     quantities: tuple[str, ...] = ()
 
     def __getitem__(self, quantity: str) -> Growth:
         """The law of a quantity, where only one is possible. Raises: MeanFieldError where the start decides."""
-        if len(self.ways) > 1:
-            raise MeanFieldError(f"The start decides between {len(self.ways)} laws of {quantity} here; see `ways`.")
-        return self.ways[0][quantity]
+        if len(self.regimes) > 1:
+            raise MeanFieldError(
+                f"The start decides between {len(self.regimes)} laws of {quantity} here; see `regimes`."
+            )
+        return self.regimes[0][quantity]
 
     def data(self) -> dict[str, Any]:
         """The regions, and for each case of the start its regime, basin and laws, as plain values."""
         cases = [
             {"regime": one.regime, "basin": one.basin, "laws": {n: order(n, g) for n, g in one.laws}}
-            for one in self.ways
+            for one in self.regimes
         ]
         return {"regions": self.conditions(), "cases": cases}
 
     def cells(self) -> dict[str, Any]:
         """The regions and the law of every quantity as text; what the start decides is joined by "or"."""
-        laws = {n: [order(n, g) for one in self.ways for m, g in one.laws if m == n] for n in self.quantities}
+        laws = {n: [order(n, g) for one in self.regimes for m, g in one.laws if m == n] for n in self.quantities}
         named = {n: " or ".join(dict.fromkeys(found)) or None for n, found in laws.items()}
         return {"region": " or ".join(", ".join(one) for one in self.conditions()), **named}
 
@@ -63,8 +65,8 @@ class OrderRow(Result):
     def __str__(self) -> str:
         where = [", ".join(one) for one in self.conditions()]
         lines = [("   or " if i else "") + (one or "everywhere") for i, one in enumerate(where)]
-        for one in self.ways:
-            if len(self.ways) > 1 or not one.laws:
+        for one in self.regimes:
+            if len(self.regimes) > 1 or not one.laws:
                 lines.append(f"  {one.basin}:" if one.laws else f"  {one.regime}")
             lines += [f"  {order(n, g)}" for n, g in one.laws]
             known = {n for n, _ in one.laws}
@@ -75,8 +77,8 @@ class OrderRow(Result):
         r"""Regions and laws as LaTeX for math mode (amsmath)."""
         where = r" \\ \text{or}\; ".join(map(conditions_tex, self.regions))
         blocks = []
-        for one in self.ways:
-            many = len(self.ways) > 1 or not one.laws
+        for one in self.regimes:
+            many = len(self.regimes) > 1 or not one.laws
             laws = [_equation(n, g) for n, g in one.laws]
             blocks.append(aligned(laws, (one.basin if one.laws else one.regime,) if many else ()))
         return "\\begin{gathered}\n" + where + " \\\\\n" + joined(blocks) + "\n\\end{gathered}"
@@ -133,7 +135,7 @@ class PhaseOrders(Result):
     def __len__(self) -> int:
         return len(self.groups)
 
-    @spoken
+    @validated
     def at(self, **values: object) -> OrderRow:
         """The row of one place, its laws with the numbers put in; values as in `PhaseTable.at`.
 
@@ -147,11 +149,11 @@ class PhaseOrders(Result):
         missing = [s.name for s in coordinates if s not in given]
         if missing:
             raise MeanFieldError(f"A place in a table of orders needs numbers for {', '.join(missing)}.")
-        for cells, ways in self.groups:
+        for cells, regimes in self.groups:
             if any(cell.contains(given) for cell in cells):
-                if any(one.conditional for one in ways) and not self.branch.subs(given).symbols:
+                if any(one.conditional for one in regimes) and not self.branch.subs(given).symbols:
                     return OrderRow(cells, laws_at(self.branch.subs(given), self.quantities), self.quantities)
-                return OrderRow(cells, tuple(one.at(given) for one in ways), self.quantities)
+                return OrderRow(cells, tuple(one.at(given) for one in regimes), self.quantities)
         raise MeanFieldError(f"The place {shown(values)} is outside of the table: exponents are ≥ 0 and σ's > 0.")
 
     def latex(self) -> str:

@@ -16,7 +16,7 @@ from meanfield.base.answers.latex import aligned, joined, tex
 from meanfield.base.answers.plain_text import named, wrapped
 from meanfield.base.answers.results import Law, MeanFieldError, one_line
 from meanfield.base.answers.terms import big_o, onset_mark, onset_text
-from meanfield.base.arguments import choice, shown, spoken
+from meanfield.base.arguments import choice, shown, validated
 from meanfield.functions.reading.parser import number
 from meanfield.presentation.phase_orders import PhaseOrders
 from meanfield.presentation.phase_regions import (
@@ -52,15 +52,15 @@ class Row(Result):
     what happens is open without numbers. asked: the table's quantities, some of which may have no law here."""
 
     region: Cell
-    ways: tuple[Laws, ...]
+    regimes: tuple[Laws, ...]
     asked: tuple[str, ...] = ()
 
     def __getitem__(self, quantity: str) -> Growth:
         """The law of a quantity, where only one is possible. Raises: MeanFieldError where the start decides."""
-        if len(self.ways) > 1:
-            basins = "; ".join(f"{one.regime} ({one.basin})" for one in self.ways)
-            raise MeanFieldError(f"The start decides between {len(self.ways)} laws of {quantity} here: {basins}.")
-        return self.ways[0][quantity]
+        if len(self.regimes) > 1:
+            basins = "; ".join(f"{one.regime} ({one.basin})" for one in self.regimes)
+            raise MeanFieldError(f"The start decides between {len(self.regimes)} laws of {quantity} here: {basins}.")
+        return self.regimes[0][quantity]
 
     def data(self) -> dict[str, Any]:
         """The conditions of the region, and for each case of the start its regime, basin and laws, as plain values."""
@@ -71,14 +71,14 @@ class Row(Result):
                 "laws": {n: g.text() for n, g in one.laws},
                 **({"equations": [equation(e) for e in one.limit]} if one.limit else {}),
             }
-            for one in self.ways
+            for one in self.regimes
         ]
         return {"conditions": self.conditions(), "cases": cases}
 
     def cells(self) -> dict[str, Any]:
         """The region, the regime and the law of every quantity, as text; what the start decides is joined by "or"."""
-        laws = {n: [g.text() for one in self.ways for m, g in one.laws if m == n] for n in self.asked}
-        regimes = " or ".join(one.regime for one in self.ways)
+        laws = {n: [g.text() for one in self.regimes for m, g in one.laws if m == n] for n in self.asked}
+        regimes = " or ".join(one.regime for one in self.regimes)
         named = {n: " or ".join(dict.fromkeys(found)) or None for n, found in laws.items()}
         return {"region": ", ".join(self.conditions()), "regime": regimes, **named}
 
@@ -89,7 +89,7 @@ class Row(Result):
     def latex(self) -> str:
         r"""The region and its laws as LaTeX for math mode (amsmath)."""
         blocks = []
-        for one in self.ways:
+        for one in self.regimes:
             laws = [
                 (rf"\log {quantity_tex(n)}", g.log) if g.leading else (quantity_tex(n), g.expr) for n, g in one.laws
             ]
@@ -99,9 +99,9 @@ class Row(Result):
 
     def __str__(self) -> str:
         lines = [", ".join(self.conditions()) or "everywhere"]
-        for one in self.ways:
+        for one in self.regimes:
             lines += [f"  {one.regime} ({one.basin})"] + [f"    {n} ~ {g.text()}" for n, g in one.laws]
-            if one.laws:  # else the whole way is open, as its regime says
+            if one.laws:  # else the whole regime is open, as its regime says
                 lines += [f"    {n}: not derived here" for n in self.asked if n not in dict(one.laws)]
             lines += [f"    {equation(e)}" for e in one.equations]
         return wrapped("\n".join(lines))
@@ -292,7 +292,7 @@ class ScheduledLaw(Result):
 
 
 @dataclass(frozen=True)
-class Found(Result):
+class MatchingRegions(Result):
     """Where a phase table has the behaviour that was asked for: regions, and a simple point in the largest; `reason`
     says why there are none."""
 
@@ -365,7 +365,7 @@ class PhaseTable(Result):
     def __len__(self) -> int:
         return len(self.rows)
 
-    @spoken
+    @validated
     def at(self, **values: object) -> Row:
         """The row of one place, its laws with the numbers put in.
 
@@ -390,8 +390,8 @@ class PhaseTable(Result):
         swap = {s: e.subs(given) for s, e in self.definitions} | given
         return Row(node.cell.reduced(), tuple(one.at(swap) for one in found), self.quantities)
 
-    @spoken
-    def where(self, **behaviours: str) -> Found:
+    @validated
+    def where(self, **behaviours: str) -> MatchingRegions:
         """The regions where every quantity named behaves as said, for every start: "grows" (→ ∞), "vanishes" (→ 0),
         "constant", "bounded" (one of the last two) or "at least constant".
 
@@ -410,7 +410,7 @@ class PhaseTable(Result):
         regions.sort(key=lambda c: len(c.equal))
         point = regions[0].point() if regions else None
         found = None if point is None else {s.name: v for s, v in point.items()}
-        return Found(tuple(regions), found, "" if regions else self._why_not(asked))
+        return MatchingRegions(tuple(regions), found, "" if regions else self._why_not(asked))
 
     def _having(self, asked: Mapping[str, tuple[int, ...]]) -> list[Cell]:
         """The regions where every quantity goes one of the ways asked for, 1 (→ ∞), 0 or -1 (→ 0)."""
@@ -437,14 +437,14 @@ class PhaseTable(Result):
                 continue
             does = [words[s] for s in (1, 0, -1) if s not in signs and self._having(held | {name: (s,)})]
             wanted = " or ".join(words[s] for s in signs)
-            where = " and ".join(f"{n} {' or '.join(words[s] for s in way)}" for n, way in held.items())
+            where = " and ".join(f"{n} {' or '.join(words[s] for s in regime)}" for n, regime in held.items())
             scope = f"wherever {where}" if held else "in every row"
             if not does:
                 return f"no row has a law of {name} for every start" + (f" {scope}" if held else "")
             theorem = ""
             if {name, *held} >= {"J", "distance"} and name in ("J", "distance"):
                 theorem = "; the distance of two inputs over that after the first block is at most J, for every φ"
-            aside = any(len(row.ways) > 1 or not row.ways[0].laws for row in self.rows)
+            aside = any(len(row.regimes) > 1 or not row.regimes[0].laws for row in self.rows)
             left = "; rows that are open or where the start decides are left aside" if aside else ""
             return f"{name} {' or '.join(does)} {scope}, so it {wanted} nowhere{theorem}{left}"
         return "no region is left"
@@ -509,14 +509,14 @@ def further_law(branch: Branch, asked: str, order: int) -> ScheduledLaw:
         raise MeanFieldError(f"Further terms (order={order}) are not derived {where}; leave order out.")
     (name,) = named_quantities((asked,))[:1]
     solver = Solver(branch, At({}), name not in ("K", "K[1]"))
-    ways = solver.ways()
-    if len(ways) > 1:
-        basins = "; ".join(f"{one.regime} ({one.basin})" for one in ways)
-        raise MeanFieldError(f"The start decides between {len(ways)} laws of {asked} here: {basins}.")
-    (way,) = ways
-    lead = laws_of(way, solver, (name,))[name]
+    regimes = solver.regimes()
+    if len(regimes) > 1:
+        basins = "; ".join(f"{one.regime} ({one.basin})" for one in regimes)
+        raise MeanFieldError(f"The start decides between {len(regimes)} laws of {asked} here: {basins}.")
+    (regime,) = regimes
+    lead = laws_of(regime, solver, (name,))[name]
     if name in PAIR:
-        law, corrections = further_pair(branch, way, pair_laws(solver, way), name, lead, order)
+        law, corrections = further_pair(branch, regime, pair_laws(solver, regime), name, lead, order)
     else:
-        law, corrections = further(branch, way, name, lead, order)
-    return ScheduledLaw(name, law, way.regime, way.basin, corrections=corrections)
+        law, corrections = further(branch, regime, name, lead, order)
+    return ScheduledLaw(name, law, regime.regime, regime.basin, corrections=corrections)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from meanfield.base.arguments import spoken
+from meanfield.base.arguments import validated
 from meanfield.recipes.one_recipe import Recipe
 from meanfield.recipes.rows.catalog import row_of
 from meanfield.recipes.rows.recipe_row import made
 
 
-@spoken
+@validated
 def recipe(
     name: str, *, depth: object = None, width: object = None, heads: object = None, hidden: object = None,
     groups: object = None, context: object = None, vocabulary: object = None, std: object = None,

@@ -12,7 +12,7 @@ import math
 import sympy as sp
 
 from meanfield.base.answers.results import Equality, MeanFieldError
-from meanfield.base.arguments import spoken, whole
+from meanfield.base.arguments import validated, whole
 from meanfield.base.symbols import Z
 from meanfield.functions import balls, zeros
 from meanfield.functions.piecewise import SWITCHES, pieces
@@ -25,7 +25,7 @@ HALVINGS = 20  # of a test point's symbols, until its covariances are some
 BITS = (160, 320, 640, 1280)  # of the digits, as long as the balls are too wide to tell
 
 
-@spoken
+@validated
 def closed(expr: sp.Expr) -> sp.Expr:
     """`expr` with every average replaced by its closed form where there is one; other averages stay nodes.
 
@@ -44,7 +44,7 @@ def closed(expr: sp.Expr) -> sp.Expr:
         e = e.xreplace(swap)
 
 
-@spoken
+@validated
 def equal(a: sp.Expr, b: sp.Expr, points: int = 3) -> Equality:
     """Whether two expressions (averages included) are the same function of their symbols (`meanfield.equal`).
 

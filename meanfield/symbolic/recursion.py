@@ -15,8 +15,8 @@ from meanfield.base.answers.latex import after, aligned, tex
 from meanfield.base.answers.named import Formulas, given_values
 from meanfield.base.answers.plain_text import text
 from meanfield.base.answers.results import Equality, MeanFieldError, one_line
-from meanfield.base.arguments import meant, scalar, shown, spoken, whole
-from meanfield.base.encodings import CARRIES, PLAIN, Carry
+from meanfield.base.arguments import meant, scalar, shown, validated, whole
+from meanfield.base.encodings import ENCODINGS, PLAIN, Encoding
 from meanfield.base.symbols import Q0, L, l, parameter
 from meanfield.base.words import unknown
 from meanfield.functions.reading.parser import expression
@@ -36,7 +36,7 @@ def _formula(given: object, what: str) -> sp.Expr:
 
 @dataclass(frozen=True)
 class StateVar:
-    """One quantity of the state: its name, its symbol, its value at layer 1 and how it is carried (a `Carry`, or its
+    """One quantity of the state: its name, its symbol, its value at layer 1 and how it is held (an `Encoding`, or its
     name: "linear", "log").
 
     >>> [(one.name, one.initial) for one in derive("tanh").recursion("J").state]
@@ -46,19 +46,19 @@ class StateVar:
     name: str
     symbol: sp.Symbol
     initial: sp.Expr
-    carry: Carry = PLAIN
+    encoding: Encoding = PLAIN
 
     def __post_init__(self) -> None:
-        if isinstance(self.carry, str):
-            if self.carry not in CARRIES:
-                raise MeanFieldError(f"A carry is one of {', '.join(CARRIES)}, but {self.carry!r} was given.")
-            object.__setattr__(self, "carry", CARRIES[self.carry])
+        if isinstance(self.encoding, str):
+            if self.encoding not in ENCODINGS:
+                raise MeanFieldError(f"An encoding is one of {', '.join(ENCODINGS)}, but {self.encoding!r} was given.")
+            object.__setattr__(self, "encoding", ENCODINGS[self.encoding])
         object.__setattr__(self, "initial", _formula(self.initial, f"The start of {self.name}"))
 
     @property
     def key(self) -> str:
         """Its name in a run, as it is held."""
-        return self.carry.key(self.name)
+        return self.encoding.key(self.name)
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ class Recursion(Result, Mapping[str, sp.Expr]):
         """The same recursion without intermediates: one formula for each variable."""
         return replace(self, block=Step(self.step), head=tuple(Step(s.flat()) for s in self.head))
 
-    @spoken
+    @validated
     def subs(self, values: Mapping[Any, object] | None = None, **named: object) -> Recursion:
         """Parameters replaced, e.g. {"sigma_w": 1, mu: 1/2} by name or symbol, or sigma_w=1.
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.base.arguments import finite, shown, spoken, whole
+from meanfield.base.arguments import finite, shown, validated, whole
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.symbols import sigma_b, sigma_w
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
 from meanfield.theory.theory import Theory
 
 
-@spoken
+@validated
 def crossover_depth(
     theory: Theory, *, width: int, amplitude: float = 1.0, input_norm: Any = 1, **parameters: Any
 ) -> float:
@@ -59,7 +59,7 @@ def crossover_depth(
     return math.log(count / size) / math.log(float(chi_K / chi_J))
 
 
-@spoken
+@validated
 def optimal_depth(theory: Theory, *, width: int, outputs: int, **parameters: Any) -> sp.Expr:
     """The depth at which the mutual information of the outputs of two inputs peaks: L* = 4n/((20 + 3n_L) ν).
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from meanfield.base.arguments import spoken
+from meanfield.base.arguments import validated
 
 if TYPE_CHECKING:
     from meanfield.networks.records import Block
     from meanfield.theory.theory import Theory
 
 
-@spoken
+@validated
 def derive(
     activation: object = None,
     *,

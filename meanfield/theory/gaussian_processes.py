@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.answers.named import given_values
-from meanfield.base.arguments import finite, shown, spoken, whole
+from meanfield.base.arguments import finite, shown, validated, whole
 from meanfield.base.errors import MeanFieldError
 from meanfield.kernels.kernel_blocks import fill
 from meanfield.kernels.kernel_gradients import gradients
@@ -74,7 +74,7 @@ def _classes() -> dict[str, type]:
                 dict(self.parameters or {}),
             )  # fmt: skip
 
-        @spoken
+        @validated
         def __call__(self, X, Y=None, eval_gradient=False):
             """The matrix of X with Y (or itself), and its derivatives by theta where they are asked for."""
             if eval_gradient and Y is not None:
@@ -91,7 +91,7 @@ def _classes() -> dict[str, type]:
             slopes = gradients(work.network, work.X, None, tuple(free))
             return target, slopes * np.array([getattr(self, p) for p in free])  # by logarithms
 
-        @spoken
+        @validated
         def diag(self, X):
             """The diagonal of the matrix of X with itself."""
             work = self._work(X)
@@ -156,7 +156,7 @@ def refuse_no_bounds(value: Any, what: str) -> None:
         )
 
 
-@spoken
+@validated
 def nngp(
     network: Any,
     *,
@@ -184,7 +184,7 @@ def nngp(
     return _made("NNGP", network, parameters, dict(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth) | bounds)
 
 
-@spoken
+@validated
 def ntk(
     network: Any,
     *,

@@ -14,7 +14,7 @@ from meanfield.base.answers.latex import tex
 from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.answers.results import MeanFieldError, Solution, Status, one_line
 from meanfield.base.arguments import names as names_of
-from meanfield.base.arguments import spoken
+from meanfield.base.arguments import validated
 from meanfield.base.symbols import K
 from meanfield.base.tex.prose import prose
 from meanfield.base.tex.tabular import booktabs, heading, table_width
@@ -135,7 +135,7 @@ class Summary(Result):
         return "\n".join(lines)
 
 
-@spoken
+@validated
 def summary(activations: str | Sequence[str], architectures: str | Sequence[str] = ("mlp",)) -> Summary:
     """Where activations are critical in several architectures, and how J behaves there: a row for each critical point.
 

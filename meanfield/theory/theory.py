@@ -11,7 +11,7 @@ import sympy as sp
 from meanfield.base.answers.named import Formulas
 from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.answers.results import Undetermined, one_line
-from meanfield.base.arguments import choice, record, spoken, whole
+from meanfield.base.arguments import choice, record, validated, whole
 from meanfield.base.arguments import names as names_of
 from meanfield.base.words import absent
 from meanfield.functions.activations import activation, activations
@@ -74,7 +74,7 @@ class Theory(Maps):
     J' = J*(sigma_w**2/2 + 1)
     """
 
-    @spoken
+    @validated
     def recursion(self, *quantities: str, lambda_w=None, lambda_b=None) -> Recursion:
         """The maps of the named quantities and of what they depend on; all of (K, J, Theta) by default.
 
@@ -107,7 +107,7 @@ class Theory(Maps):
         found = selected(self, asked)
         return found if "tilt" in asked else without_tilt(found)
 
-    @spoken
+    @validated
     def correlator_map(
         self, quantity: str, inputs: Sequence[int] | None = None, *, ratio=1, lambda_w=None, lambda_b=None
     ) -> sp.Expr:
@@ -129,7 +129,7 @@ class Theory(Maps):
         rates = rates_of({"lambda_w": lambda_w, "lambda_b": lambda_b})
         return one_map(self.block, self.first, quantity, inputs, rates, ratio)
 
-    @spoken
+    @validated
     def derivation(self, quantity: str, inputs: Sequence[int] | None = None, *, ratio=1, latex: bool = False) -> str:
         """How the map of a mean or correlator is found, as on paper: words of this layer's weights, pairings of their
         labels, neurons that coincide, the averages of the layer before to order 1/n, the terms collected, the map.
@@ -148,7 +148,7 @@ class Theory(Maps):
         body, _, last = found.rpartition("\n")
         return f"{wrapped(body)}\n{wrapped('  ' + last)[2:]}"
 
-    @spoken
+    @validated
     def susceptibilities(self) -> Formulas:
         """chi_J = ∂J'/∂J, chi_K = ∂K'/∂K, chi_Delta = ∂chi_J/∂K, averages left as nodes (`.doit()` closes them).
 
@@ -162,7 +162,7 @@ class Theory(Maps):
         """
         return (self.limiting if self.kind == "batch" else self.one_input).susceptibilities()
 
-    @spoken
+    @validated
     def batch_invariant(self) -> sp.Expr:
         """J^{l,l+1} (K - K_ab)^l/(K - K_ab)^{l+1} of a network without skip behind a `BatchNorm`: a number of φ alone.
 
@@ -177,7 +177,7 @@ class Theory(Maps):
         """
         return positions.invariant(self.block, self.first, self.batch)
 
-    @spoken
+    @validated
     def averages(self) -> Formulas:
         """⟨φ⟩, ⟨φ²⟩, ⟨φ′²⟩ over N(0, K), as nodes; of several φ as "phi_1", "phi_1^2", …, in the order they are met.
 
@@ -193,7 +193,7 @@ class Theory(Maps):
             for name, node in one_input_averages(phi).items()
         })
 
-    @spoken
+    @validated
     def expansions(self, order: int = 3) -> dict[tuple[str, str], Law]:
         """("phi^2" or "phi'^2", "0" or "oo") → the law of the average as K → 0 or K → ∞.
 
@@ -209,7 +209,7 @@ class Theory(Maps):
                 out[name, "oo"] = at_infinity(node, order)
         return out
 
-    @spoken
+    @validated
     def depth_law(
         self,
         quantity: str = "J",
@@ -285,7 +285,7 @@ class Theory(Maps):
             **parameters,
         )
 
-    @spoken
+    @validated
     def phase_table(self, *quantities: str, **fixed) -> PhaseTable:
         """How quantities of a residual network whose variances fall as σ² l^{-β} behave as l → ∞, and where in the
         space of exponents each law holds, as a proved partition.
@@ -314,7 +314,7 @@ class Theory(Maps):
 
         return verb(self, *quantities, **fixed)
 
-    @spoken
+    @validated
     def critical_shift(self) -> CriticalShift:
         """Where the critical point of networks of width n lies to order 1/n: C_W = c_0 + c_1/n and C_b = b_1/n
         (C = σ²), so that G1/K, the correction of K relative to K, stays bounded at large depth.
@@ -332,7 +332,7 @@ class Theory(Maps):
 
         return critical_shift(self.block, self.first, self.critical_points())
 
-    @spoken
+    @validated
     def width_schedule(
         self,
         *,
@@ -386,7 +386,7 @@ class Theory(Maps):
             **parameters,
         )
 
-    @spoken
+    @validated
     def projection_law(
         self,
         *,
@@ -415,7 +415,7 @@ class Theory(Maps):
         own = given(sigma_w=sigma_w, sigma_b=sigma_b)
         return verb(self, factor=factor, input_norm=input_norm, **own, **parameters)
 
-    @spoken
+    @validated
     def fixed_points(
         self, *, sigma_w: object = None, sigma_b: object = None, **parameters: object
     ) -> FixedPoints:
@@ -433,7 +433,7 @@ class Theory(Maps):
 
         return verb(self, **given(sigma_w=sigma_w, sigma_b=sigma_b), **parameters)
 
-    @spoken
+    @validated
     def phase(
         self, *, sigma_w: object = None, sigma_b: object = None, input_norm: object = 1, **parameters: object
     ) -> Phase:
@@ -449,7 +449,7 @@ class Theory(Maps):
 
         return verb(self, input_norm=input_norm, **given(sigma_w=sigma_w, sigma_b=sigma_b), **parameters)
 
-    @spoken
+    @validated
     def correlations(
         self, *, sigma_w: object = None, sigma_b: object = None, input_norm: object = 1, **parameters: object
     ) -> Correlations:
@@ -469,7 +469,7 @@ class Theory(Maps):
 
         return verb(self, input_norm=input_norm, **given(sigma_w=sigma_w, sigma_b=sigma_b), **parameters)
 
-    @spoken
+    @validated
     def neutrality_line(self, *, correlation: object = "1/2", **parameters: object) -> CorrelationLine:
         """Where the correlation of two inputs settles at c* = correlation, 0 ≤ c* < 1, as a curve in K: at ½ (γ = 1)
         the line between neutrality and prejudice.
@@ -485,7 +485,7 @@ class Theory(Maps):
 
         return verb(self, correlation=correlation, **parameters)
 
-    @spoken
+    @validated
     def bias(
         self,
         *,
@@ -511,7 +511,7 @@ class Theory(Maps):
         own = given(sigma_w=sigma_w, sigma_b=sigma_b)
         return verb(self, input_norm=input_norm, correlation=correlation, **own, **parameters)
 
-    @spoken
+    @validated
     def critical_line(self, quantity: str = "J") -> CriticalLine | MeasuredLine | OrderChaosLine:
         """The critical line χ_J* = 1 in the (σ_w, σ_b) plane: closed, a ray, vertical, or parametric in K*.
 
@@ -529,7 +529,7 @@ class Theory(Maps):
 
         return verb(self, choice(quantity, "quantity", ("J", "K")))
 
-    @spoken
+    @validated
     def critical_points(self) -> CriticalPoints:
         """All points with χ_J = χ_K = 1: exact where they are, else certified balls; with kind, exponents and laws.
 
@@ -541,7 +541,7 @@ class Theory(Maps):
 
         return verb(self)
 
-    @spoken
+    @validated
     def propagate(
         self,
         *,
@@ -610,7 +610,7 @@ class Theory(Maps):
             **parameters,
         )
 
-    @spoken
+    @validated
     def flow(self, *, points: int = 16, quantities=None, sigma_w=None, sigma_b=None, input_norm=1.0, correlation=None,
              **parameters) -> Flow:
         """The state of infinitely many blocks as a function of t = l/L, where what ends the branches falls as 1/√L.
@@ -631,7 +631,7 @@ class Theory(Maps):
         own = {"sigma_w": sigma_w, "sigma_b": sigma_b, "input_norm": input_norm, "correlation": correlation}
         return verb(self, points=points, quantities=quantities, settings=own | parameters)
 
-    @spoken
+    @validated
     def sample(
         self,
         *,
@@ -698,7 +698,7 @@ class Theory(Maps):
             **parameters,
         )
 
-    @spoken
+    @validated
     def correlators(
         self,
         inputs=None,
@@ -761,7 +761,7 @@ class Theory(Maps):
             **parameters,
         )
 
-    @spoken
+    @validated
     def kernel(
         self,
         X,
@@ -825,7 +825,7 @@ class Theory(Maps):
             **parameters,
         )
 
-    @spoken
+    @validated
     def kernel_operator(
         self, X, Y=None, *, quantity: str = "K", sigma_w=None, sigma_b=None, depth: int, lambda_w=None,
         lambda_b=None, layerwise: bool = False, threads=None, executor=None, **parameters
@@ -857,7 +857,7 @@ class Theory(Maps):
             **parameters,
         )
 
-    @spoken
+    @validated
     def predict(
         self,
         X,
@@ -949,7 +949,7 @@ class Theory(Maps):
             **own,
         )
 
-    @spoken
+    @validated
     def phase_diagram(
         self,
         *,
@@ -983,7 +983,7 @@ class Theory(Maps):
         own = given(sigma_w=sigma_w, sigma_b=sigma_b) | parameters
         return verb(self, input_norm=input_norm, line=line, quantity=quantity, **own)
 
-    @spoken
+    @validated
     def plot(self, ax=None, **settings):
         """K^l and J^{1,l} of `propagate(**settings)` against depth, as an array of Axes (needs meanfield[plot]).
 
@@ -992,7 +992,7 @@ class Theory(Maps):
         """
         return self.propagate(**settings).plot(ax=ax)
 
-    @spoken
+    @validated
     def explore(self, page, *, sigma_w=1.5, sigma_b=0.1, **parameters) -> Path:
         """A page that computes: one HTML file in which K, log J, c and the distance of two inputs of one norm follow
         the pointer over the plane of (σ_w, σ_b).
@@ -1016,7 +1016,7 @@ class Theory(Maps):
 
         return verb(self, page, start=(sigma_w, sigma_b), **parameters)
 
-    @spoken
+    @validated
     def source(self, *quantities: str) -> str:
         """The generated Numba module that `propagate` runs for these quantities, with the form and measured error of
         each average.
@@ -1029,7 +1029,7 @@ class Theory(Maps):
         asked = tuple(one for n in quantities for one in names_of(n, "A quantity"))
         return lower(selected(self, asked or self.default_quantities)).source
 
-    @spoken
+    @validated
     def table(self, order: int = 3) -> Table:
         """Maps, susceptibilities, closed forms, expansions at both ends and the large-depth law, ready to print or
         typeset.
@@ -1059,7 +1059,7 @@ class Theory(Maps):
         kept = {k: v for k, v in phi.parameters if k not in named}
         return replace(self, block=with_activations(self.block, lambda _: activation(phi.name, **kept, **named)))
 
-    @spoken
+    @validated
     def latex(
         self, order: int = 3, *, caption: str | None = None, label: str | None = None, rows: Sequence[str] | None = None
     ) -> str:

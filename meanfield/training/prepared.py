@@ -21,7 +21,7 @@ from meanfield.empirical.network.operations.checks import given_inputs, integer,
 from meanfield.empirical.network.operations.operations import Affine, refuse_jumps
 from meanfield.empirical.network.program import operations
 from meanfield.empirical.training.losses import LOSSES
-from meanfield.empirical.training.one_network import Part, Plan
+from meanfield.empirical.training.one_network import Part, TrainingPlan
 from meanfield.empirical.training.optimizers import OPTIMIZERS
 from meanfield.empirical.training.passes import Layers
 from meanfield.empirical.training.readout import readout_of
@@ -38,7 +38,7 @@ class Prepared:
     last block makes the outputs; classes: the labels, () for targets; network, settings: as they were given;
     parameters: those of the settings that belong to the network."""
 
-    plan: Plan
+    plan: TrainingPlan
     rates: tuple[float, ...]
     record: Network
     own_head: bool
@@ -89,7 +89,7 @@ def _asked(
     loss: Any, optimizer: Any, rate: Any, steps: Any, batch: Any, warmup: Any, lambda_w: Any, lambda_b: Any,
     biases: Any, seed: Any, records: Any, theta_inputs: Any, keep_weights: Any,
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None, **parameters: Any,
-) -> tuple[Plan, tuple[float, ...], bool, tuple[Any, ...]]:  # fmt: skip
+) -> tuple[TrainingPlan, tuple[float, ...], bool, tuple[Any, ...]]:  # fmt: skip
     """The plan, the rates, whether the last block makes the outputs, and the classes."""
     assert data is not None
     loss, optimizer = choice(loss, "loss", tuple(LOSSES)), choice(optimizer, "optimizer", tuple(OPTIMIZERS))
@@ -133,7 +133,7 @@ def _asked(
     batch = count if batch is None else whole(batch, "batch", 1, count)
     if layers.mixes_inputs:
         _enough(parts, batch, tokens, theta_inputs)
-    plan = Plan(
+    plan = TrainingPlan(
         layers, parts, loss, optimizer, steps, batch, whole(warmup, "warmup", 0, steps), _records(records, steps), seed,
         _theta(theta_inputs, parts["train"], outputs), flag(keep_weights, "keep_weights"),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.arguments import path, provides, spoken, whole
+from meanfield.base.arguments import path, provides, validated, whole
 from meanfield.base.progress import Progress, watched
 from meanfield.empirical.training.one_network import KEPT, with_parameters
 from meanfield.empirical.training.runs import Found, run_units
@@ -20,7 +20,7 @@ from meanfield.training.prepared import Prepared, prepared
 from meanfield.training.trained_networks import Training
 
 
-@spoken
+@validated
 def train(
     network: Any,
     data: Any,

@@ -16,7 +16,7 @@ import numpy as np
 from meanfield.base.answers.arrays import Arrays
 from meanfield.base.answers.export import Result, plain
 from meanfield.base.answers.plain_text import wrapped
-from meanfield.base.arguments import positive, shown, spoken, whole
+from meanfield.base.arguments import positive, shown, validated, whole
 from meanfield.base.errors import MeanFieldError, one_line
 from meanfield.base.progress import Progress
 from meanfield.base.words import unknown
@@ -27,7 +27,7 @@ from meanfield.training.trained_networks import Training, with_error
 APART = ("network", "data", "networks", "threads", "executor", "checkpoint", "progress")
 
 
-@spoken
+@validated
 def trainability(
     network: Any,
     data: Any,

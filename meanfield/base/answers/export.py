@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from meanfield.base.answers.arrays import Arrays, cell, file_content, html_table, of_rows
 from meanfield.base.arguments import path as refuse_no_path
-from meanfield.base.arguments import shown, spoken
+from meanfield.base.arguments import shown, validated
 from meanfield.base.errors import MeanFieldError, one_line
 from meanfield.base.files import FORMATS, save, write_whole
 from meanfield.base.words import absent
@@ -46,7 +46,7 @@ class Result:
         for name in ("plot", "latex", "at"):  # public verbs: arguments that do not fit are refused in a sentence
             own = cls.__dict__.get(name)
             if inspect.isfunction(own) and not hasattr(own, "__wrapped__"):
-                setattr(cls, name, spoken(_on_axes(own) if name == "plot" else own))
+                setattr(cls, name, validated(_on_axes(own) if name == "plot" else own))
 
     if not TYPE_CHECKING:  # a name that is misspelt is a type error
 
@@ -90,7 +90,7 @@ class Result:
             write_whole(Path(path), text.encode())
         return text
 
-    @spoken
+    @validated
     def to_frame(self) -> Any:
         """A pandas DataFrame: a column for each quantity, the axes as index. Raises: MeanFieldError without pandas."""
         pandas = needed("pandas", "A data frame")
@@ -107,7 +107,7 @@ class Result:
         xarray, found = needed("xarray", "A Dataset"), self.arrays()
         return xarray.Dataset(found.columns, found.coords, {k: v for k, v in found.attrs.items() if v is not None})
 
-    @spoken
+    @validated
     def save(self, path: str | os.PathLike) -> Path:
         """Write it to a file, whole or not at all, and return the path. The suffix decides: .json (`data`), .csv and
         .npz (arrays), .tex (`latex`), .html (as in a notebook), .png, .pdf and .svg (`plot`)."""

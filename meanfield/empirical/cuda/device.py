@@ -26,7 +26,7 @@ from meanfield.empirical.network.operations.operation import Join
 from meanfield.empirical.network.operations.operation_walk import Passage, Site, Stack, placed, walk
 from meanfield.empirical.network.operations.operations import AddSaved, Affine, MultiplySaved, Save, Swap
 from meanfield.empirical.network.shapes import Shapes
-from meanfield.empirical.observables.measurement import Plan
+from meanfield.empirical.observables.measurement import MeasurementPlan
 from meanfield.empirical.observables.norms import PROBE_ROLE
 from meanfield.empirical.random.buffers import Buffers
 
@@ -36,7 +36,7 @@ _OF_STACK = (Save, Swap, AddSaved, MultiplySaved)
 _OF_MEMORY = 0.8  # the share of what is free that a batch may take
 
 
-def check_cuda(plan: Plan) -> None:
+def check_cuda(plan: MeasurementPlan) -> None:
     """Raise `MeanFieldError` for what has no kernel; `check_plan` comes first."""
     ensemble = plan.ensemble
     strange = [name for name in plan.measured.quantities if name not in MEASURED]
@@ -63,9 +63,9 @@ def check_cuda(plan: Plan) -> None:
         )
 
 
-def measure_block_cuda(plan: Plan, first: int, count: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def measure_block_cuda(plan: MeasurementPlan, first: int, count: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Networks first … first + count − 1: (first layer with a number that is not finite or 0, rows by name), as
-    `Plan.measure` gives them one by one.
+    `MeasurementPlan.measure` gives them one by one.
 
     Raises `MeanFieldError` for a plan that has no kernel, for a machine without a GPU, for an activation that does not
     compile and for one network that does not fit into the memory of the GPU.
@@ -96,7 +96,7 @@ def _extent(ensemble: Ensemble) -> tuple[int, int]:
     return longest, held + 1
 
 
-def _batch(plan: Plan, count: int, driver: Any, extent: tuple[int, int]) -> int:
+def _batch(plan: MeasurementPlan, count: int, driver: Any, extent: tuple[int, int]) -> int:
     """How many networks fit into what is free of the device's memory."""
     longest, held = extent
     vectors = held + (2 if plan.ensemble.sampler == "lazy" else 0)
@@ -113,14 +113,14 @@ def _batch(plan: Plan, count: int, driver: Any, extent: tuple[int, int]) -> int:
     return fit
 
 
-def _rows(plan: Plan) -> int:
+def _rows(plan: MeasurementPlan) -> int:
     return plan.positions + (plan.measured.probes or 0 if "log_J" in plan.shapes else 0)
 
 
 class _Store:
     """The device's memory for batches of `networks` networks; vectors are handed out and taken back."""
 
-    def __init__(self, driver: Any, networks: int, plan: Plan, extent: tuple[int, int]) -> None:
+    def __init__(self, driver: Any, networks: int, plan: MeasurementPlan, extent: tuple[int, int]) -> None:
         positions, rows, depth = plan.positions, _rows(plan), plan.ensemble.depth
         self.networks, self.rows, self._driver = networks, rows, driver
         self._size = networks * rows * extent[0]
@@ -150,7 +150,7 @@ class _Signal:
 class _Batch(Stack):
     """`networks` networks from number `first` on: a carrier, whose vectors are on the device."""
 
-    def __init__(self, store: _Store, plan: Plan, first: int, networks: int) -> None:
+    def __init__(self, store: _Store, plan: MeasurementPlan, first: int, networks: int) -> None:
         self.store, self._plan, self._ensemble = store, plan, plan.ensemble
         self._first, self.networks = first, networks
         self.network = plan.ensemble.network(plan.seed, first, Buffers())

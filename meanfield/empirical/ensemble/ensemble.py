@@ -15,7 +15,7 @@ from meanfield.base.answers.arrays import Arrays
 from meanfield.base.answers.drawing import plot_estimates
 from meanfield.base.answers.export import Numbers, plain
 from meanfield.base.answers.results import Estimate, MeanFieldError, Status
-from meanfield.base.arguments import choice, flag, spoken
+from meanfield.base.arguments import choice, flag, validated
 from meanfield.base.arguments import names as names_of
 from meanfield.base.budgets import require_memory
 from meanfield.base.words import unknown
@@ -28,7 +28,7 @@ from meanfield.empirical.network.network import SAMPLERS, Ensemble
 from meanfield.empirical.network.operations.checks import given_inputs, integer
 from meanfield.empirical.observables.inputs import Inputs
 from meanfield.empirical.observables.measured_correlators import ESTIMATORS, NEEDS
-from meanfield.empirical.observables.measurement import Plan
+from meanfield.empirical.observables.measurement import MeasurementPlan
 from meanfield.empirical.observables.wanted import Measurement, check_plan
 from meanfield.networks.records import Block
 
@@ -264,7 +264,7 @@ class EnsembleResult(Numbers):
             return self.summary.jackknife(function, tuple(names))
 
 
-@spoken
+@validated
 def run_ensemble(
     block: Block,
     *,
@@ -383,7 +383,7 @@ def run_ensemble(
     )
     if quantities is None:
         quantities = ("K", *(("J",) if jacobian else ()), *(("Theta",) if theta else ()))
-    plan = Plan(
+    plan = MeasurementPlan(
         ensemble,
         Inputs.of(input_norm, correlation, inputs, batch, ensemble),
         Measurement.of(names_of(quantities, "quantities"), probes, l0, classes, ensemble, read),
@@ -399,7 +399,7 @@ def run_ensemble(
     return _result(plan, run, run_blocks(plan, run))
 
 
-def _require_memory(plan: Plan, run: Running) -> None:
+def _require_memory(plan: MeasurementPlan, run: Running) -> None:
     ensemble, measured = plan.ensemble, plan.measured
     rows = sum(math.prod(shape) for shape in plan.shapes.values())
     exact = measured.probes is None and {"J", "chi", "Theta", "J_ab"} & set(measured.quantities)
@@ -412,7 +412,7 @@ def _require_memory(plan: Plan, run: Running) -> None:
     )
 
 
-def _result(plan: Plan, run: Running, found: list[BlockOfNetworks]) -> EnsembleResult:
+def _result(plan: MeasurementPlan, run: Running, found: list[BlockOfNetworks]) -> EnsembleResult:
     ensemble, measured = plan.ensemble, plan.measured
     lost = np.concatenate([np.asarray(block.diverged_at) for block in found]) if run.keep else np.empty(0, np.int64)
     return EnsembleResult(
@@ -439,7 +439,7 @@ def _result(plan: Plan, run: Running, found: list[BlockOfNetworks]) -> EnsembleR
     )
 
 
-def exact_bytes(plan: Plan) -> float:
+def exact_bytes(plan: MeasurementPlan) -> float:
     """What an exact Jacobian of one network takes: its rows, once before and once after a product."""
     positions = plan.positions if plan.ensemble.couples else 1
     widths = plan.ensemble.widths

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from meanfield.empirical.observables.measurement import Plan
+from meanfield.empirical.observables.measurement import MeasurementPlan
 from meanfield.empirical.random.buffers import Buffers
 
 MOST_BLOCKS = 256
@@ -71,7 +71,7 @@ class Block:
 
 
 def measure_block(
-    plan: Plan,
+    plan: MeasurementPlan,
     first: int,
     count: int,
     keep: bool,
@@ -96,7 +96,7 @@ def measure_block(
     return whole
 
 
-def measure_elsewhere(plan: Plan, first: int, count: int, keep: bool, device: str, home: int) -> Block:
+def measure_elsewhere(plan: MeasurementPlan, first: int, count: int, keep: bool, device: str, home: int) -> Block:
     """`measure_block` for an executor; a process other than `home` is held to one BLAS thread from then on."""
     if os.getpid() != home:
         _one_blas_thread()
@@ -108,7 +108,9 @@ def _one_blas_thread() -> None:
     threadpool_limits(limits=1, user_api="blas")
 
 
-def _measure_part(plan: Plan, first: int, count: int, keep: bool, buffers: Buffers, stop: Event | None) -> Block:
+def _measure_part(
+    plan: MeasurementPlan, first: int, count: int, keep: bool, buffers: Buffers, stop: Event | None
+) -> Block:
     rows: dict[str, np.ndarray] = {name: np.empty((count, *shape)) for name, shape in plan.shapes.items()}
     diverged_at = np.zeros(count, dtype=np.int64)
     for i in range(count):
@@ -120,7 +122,7 @@ def _measure_part(plan: Plan, first: int, count: int, keep: bool, buffers: Buffe
     return summarize(plan, rows, diverged_at, keep)
 
 
-def measure_on_device(plan: Plan, first: int, counts: list[int], keep: bool) -> Iterator[Block]:
+def measure_on_device(plan: MeasurementPlan, first: int, counts: list[int], keep: bool) -> Iterator[Block]:
     """Consecutive blocks of networks, measured together: a few networks do not fill a GPU."""
     from meanfield.empirical.cuda.device import measure_block_cuda
 
@@ -129,7 +131,7 @@ def measure_on_device(plan: Plan, first: int, counts: list[int], keep: bool) -> 
         yield summarize(plan, {name: values[start:end] for name, values in rows.items()}, diverged_at[start:end], keep)
 
 
-def summarize(plan: Plan, rows: dict[str, np.ndarray], diverged_at: np.ndarray, keep: bool) -> Block:
+def summarize(plan: MeasurementPlan, rows: dict[str, np.ndarray], diverged_at: np.ndarray, keep: bool) -> Block:
     bad = diverged_at[diverged_at > 0]
     means, squares, shift = {}, {}, None
     with np.errstate(all="ignore"):  # rows of a network that diverged are NaN

@@ -27,14 +27,14 @@ from meanfield.empirical.ensemble.ensemble_blocks import (
 )
 from meanfield.empirical.ensemble.one_run import Running
 from meanfield.empirical.ensemble.parallel import gathered, threads_used
-from meanfield.empirical.observables.measurement import Plan
+from meanfield.empirical.observables.measurement import MeasurementPlan
 from meanfield.empirical.random.buffers import Buffers
 
 BLOCKS_ON_DEVICE = 64  # of networks that are measured together on a GPU
 _FORMAT = 2  # of a checkpoint; a number also stands for the samples of a version
 
 
-def run_blocks(plan: Plan, run: Running) -> list[Block]:
+def run_blocks(plan: MeasurementPlan, run: Running) -> list[Block]:
     """All blocks of a run in the order of their index."""
     networks = run.networks
     borders = edges(networks)
@@ -74,7 +74,7 @@ def run_blocks(plan: Plan, run: Running) -> list[Block]:
 
 
 def _on_device(
-    plan: Plan, whole: Running, borders: np.ndarray, missing: list[int]
+    plan: MeasurementPlan, whole: Running, borders: np.ndarray, missing: list[int]
 ) -> Iterator[tuple[int, Block]]:
     """(number, block), runs of consecutive missing blocks measured together."""
     while missing:
@@ -84,7 +84,7 @@ def _on_device(
         yield from zip(run, measure_on_device(plan, whole.first + int(borders[run[0]]), counts, whole.keep))
 
 
-def fingerprint(plan: Plan, run: Running) -> str:
+def fingerprint(plan: MeasurementPlan, run: Running) -> str:
     """A hash of all that decides the numbers."""
     ensemble, inputs, measured = plan.ensemble, plan.inputs, plan.measured
     given = b"" if inputs.given is None else np.ascontiguousarray(inputs.given).tobytes()

@@ -50,11 +50,11 @@ class Ensemble:
     `block` is repeated depth − 1 times after the input layer; `sigma_w`, `sigma_b` ≥ 0 are numbers or arrays of length
     `depth`; `width` is one number, or one per layer (`widths`; `width` is then the last); `input_dimension` N_0 (kept
     as `fan_in`) is the first layer's width unless given; `signals` are those of symbols by name, see `operations`;
-    `tokens` positions make one input. block: a `Network`, where the input layer has σ's of its own. backward: "own", or
-    "copy" for cotangents that meet weights independent of those of the forward pass. rates: learning rates (λ_w, λ_b)
-    of every Dense, each one number ≥ 0, one per layer, a formula in l such as "1/l", or None for that of standard
-    normal parameters, σ_w² and σ_b²; λ_w is divided by the fan-in.
-    `Ensemble(...).network(seed, index)` is one draw.
+    `tokens` positions make one input. block: a `Network`, where the input layer has σ's of its own. backward:
+    "own", or "copy" for cotangents that meet weights independent of those of the forward pass. rates: learning rates
+    (λ_w, λ_b) of every Dense, each one number ≥ 0, one per layer, a formula in l such as "1/l", or None for that of
+    standard normal parameters, σ_w² and σ_b²; λ_w is divided by the fan-in. `Ensemble(...).network(seed, index)` is one
+    draw.
 
     >>> from meanfield.networks.records import mlp
     >>> networks = Ensemble(mlp("tanh"), sigma_w=1.2, sigma_b=0.1, width=8, depth=3)

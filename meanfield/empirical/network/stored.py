@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.arguments import shown, spoken
+from meanfield.base.arguments import shown, validated
 from meanfield.base.budgets import require_memory
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.cotangents import Cotangents
@@ -28,7 +28,7 @@ from meanfield.empirical.random.philox import MAX_NETWORK, normals
 from meanfield.networks.records import Block
 
 
-@spoken
+@validated
 def draw_network(
     block: Block,
     *,
@@ -205,7 +205,7 @@ def parameter_gradients(trace: Trace, cotangents: np.ndarray) -> Iterator[tuple[
                 yield Name(site.layer, site.place, name), step * np.stack(found)
 
 
-@spoken
+@validated
 def number_of_parameters(
     block: Block,
     *,

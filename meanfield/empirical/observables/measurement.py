@@ -42,7 +42,7 @@ from meanfield.empirical.random.buffers import Buffers
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class MeasurementPlan:
     """Networks (those of a seed), their inputs and what is measured on them: plain data that travels to another
     process, and what one network of it gives."""
 
@@ -77,7 +77,9 @@ class Plan:
 
     # ------------------------------------------------------------------------------------------- one forward pass
 
-    def _forward(self, network: Network, inputs: np.ndarray, rows: Mapping[str, np.ndarray], stop: Event | None) -> int:
+    def _forward(
+        self, network: Network, inputs: np.ndarray, rows: Mapping[str, np.ndarray], stop: Event | None
+    ) -> int:
         ensemble = self.ensemble
         carried: list[Linear] = []
         trace: Trace | None = [] if self.measured.pulls else None

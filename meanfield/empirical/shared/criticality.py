@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.answers.results import Estimate, MeanFieldError, one_line
-from meanfield.base.arguments import choice, provides, spoken
+from meanfield.base.arguments import choice, provides, validated
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.network import SAMPLERS, Ensemble
@@ -85,7 +85,7 @@ class CriticalityEstimate:
         )
 
 
-@spoken
+@validated
 def measure_criticality(
     block: Block,
     *,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.answers.results import Estimate, MeanFieldError, one_line
-from meanfield.base.arguments import choice, provides, shown, spoken
+from meanfield.base.arguments import choice, provides, shown, validated
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.network import SAMPLERS
 from meanfield.empirical.network.operations.checks import integer
@@ -59,7 +59,7 @@ class MeasuredLine:
         return f"{points} (N = {self.width}, L = {self.depth}, {self.networks} networks)"
 
 
-@spoken
+@validated
 def measure_critical_line(
     block: Block,
     *,

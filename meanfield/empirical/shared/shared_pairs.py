@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from meanfield.base.answers.results import MeanFieldError, one_line
-from meanfield.base.arguments import choice, provides, refuse_not_real, shown, spoken
+from meanfield.base.arguments import choice, provides, refuse_not_real, shown, validated
 from meanfield.base.budgets import require_memory
 from meanfield.empirical.ensemble.parallel import threads_used
 from meanfield.empirical.functions.registry import ScalarPair
@@ -122,7 +122,7 @@ class PairStatistics:
         )
 
 
-@spoken
+@validated
 def measure_pairs(
     block: Block,
     *,

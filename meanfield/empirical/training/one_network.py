@@ -39,7 +39,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class TrainingPlan:
     """How networks are trained: on parts["train"], in batches of `batch` inputs; records: the numbers of steps after
     which a network is looked at, on every part. theta: positions of the inputs that Θ is taken at."""
 
@@ -56,7 +56,7 @@ class Plan:
     keep: bool = False
 
 
-def train_one(plan: Plan, index: int, rate: float, stop: Event | None = None) -> dict[str, np.ndarray]:
+def train_one(plan: TrainingPlan, index: int, rate: float, stop: Event | None = None) -> dict[str, np.ndarray]:
     """Arrays over the records of network `index`, trained with that rate; NaN from the step on at which its loss, on
     the training inputs or on a batch, was seen to be no finite number, or beyond 1e6 times what it was at the start
     and 1e6 ("diverged_at", 0 where it never was)."""
@@ -95,7 +95,7 @@ def train_one(plan: Plan, index: int, rate: float, stop: Event | None = None) ->
     return filled | kept | {"diverged_at": np.array(diverged_at)}
 
 
-def with_parameters(plan: Plan, index: int, found: dict[str, np.ndarray]) -> Trainee:
+def with_parameters(plan: TrainingPlan, index: int, found: dict[str, np.ndarray]) -> Trainee:
     """Network `index` with the parameters that `train_one` gave back."""
     net = Trainee(plan.layers, plan.seed, index)
     for name, array in net.parameters.items():
@@ -109,7 +109,7 @@ def _filled(rows: list[Any], count: int) -> np.ndarray:
     return whole
 
 
-def _batches(plan: Plan, index: int) -> Iterator[np.ndarray | None]:
+def _batches(plan: TrainingPlan, index: int) -> Iterator[np.ndarray | None]:
     """The numbers of the inputs of each step, None for all; every epoch has an order of its own, and leaves out what
     does not fill a batch."""
     count, epoch = len(plan.parts["train"]), 0
@@ -122,7 +122,7 @@ def _batches(plan: Plan, index: int) -> Iterator[np.ndarray | None]:
         epoch += 1
 
 
-def _seen(plan: Plan, net: Trainee, start: dict[str, np.ndarray]) -> dict[str, Any]:
+def _seen(plan: TrainingPlan, net: Trainee, start: dict[str, np.ndarray]) -> dict[str, Any]:
     """What is recorded of a network as it is; start: the Θ it began with, kept here."""
     seen: dict[str, Any] = {}
     tokens = plan.layers.ensemble.tokens

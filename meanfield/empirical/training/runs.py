@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from meanfield.base.checkpoints import Checkpoint
 from meanfield.empirical.ensemble.parallel import gathered, threads_used
-from meanfield.empirical.training.one_network import Plan, train_one
+from meanfield.empirical.training.one_network import TrainingPlan, train_one
 
 _FORMAT = 1  # of a checkpoint; a number also stands for the arithmetic of a version
 Unit = tuple[int, int, int]  # number of the plan, of the rate, of the network
@@ -27,7 +27,7 @@ Found = dict[str, np.ndarray]
 
 
 def run_units(
-    plans: Sequence[Plan],
+    plans: Sequence[TrainingPlan],
     rates: Sequence[Sequence[float]],
     networks: int,
     *,
@@ -59,7 +59,7 @@ def run_units(
     return found
 
 
-def _elsewhere(plan: Plan, index: int, rate: float) -> Found:
+def _elsewhere(plan: TrainingPlan, index: int, rate: float) -> Found:
     with threadpool_limits(limits=1, user_api="blas"):
         return train_one(plan, index, rate)
 
@@ -76,7 +76,7 @@ def _read(arrays: Found) -> dict[Unit, Found]:
     return found
 
 
-def _fingerprint(plans: Sequence[Plan], rates: Sequence[Sequence[float]], networks: int) -> str:
+def _fingerprint(plans: Sequence[TrainingPlan], rates: Sequence[Sequence[float]], networks: int) -> str:
     """A hash of all that decides the numbers."""
     digest = hashlib.sha256(repr((_FORMAT, [list(one) for one in rates], networks)).encode())
     for plan in plans:

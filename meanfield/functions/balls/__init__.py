@@ -12,7 +12,7 @@ import sympy as sp
 from flint import acb, arb
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.arguments import scalar, shown, spoken, whole
+from meanfield.base.arguments import scalar, shown, validated, whole
 from meanfield.functions.balls.ball_functions import compile_ball as compile_ball
 from meanfield.functions.balls.ball_functions import constant as constant
 from meanfield.functions.balls.ball_functions import precision as precision
@@ -47,7 +47,7 @@ def integral(f: Callable[[acb, bool], acb], lo: acb, hi: acb, **goals) -> acb:
     return value
 
 
-@spoken
+@validated
 def certified(expr: Any, digits: int = 20) -> arb:
     """The ball (python-flint `arb`: midpoint and radius that provably contain it) of a real constant expression, or of
     a number, with about `digits` correct digits; precision is raised until they are there.

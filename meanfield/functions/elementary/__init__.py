@@ -1,4 +1,5 @@
-"""Every function h(u) that formulas and closed forms may hold: one record each (`Head`), and what is asked of them all.
+"""Every function h(u) that formulas and closed forms may hold: one record each (`ElementaryFunction`), and what is
+asked of them all.
 
 `add` puts a new one in: from then on it is parsed, bounded, expanded, integrated in balls, lowered, and run in
 networks. No other module holds a table of heads; docs/functions.md says how a record is written.
@@ -21,25 +22,25 @@ from meanfield.base.symbols import HeadFunction
 from meanfield.functions.elementary.exponential import EXPONENTIAL, NUMPY
 from meanfield.functions.elementary.oscillatory import WAVES
 from meanfield.functions.elementary.power_like import POWERS
-from meanfield.functions.elementary.record import ExponentialGrowth, Head, PowerEnd
+from meanfield.functions.elementary.record import ElementaryFunction, ExponentialGrowth, PowerEnd
 
 T = TypeVar("T")
 
-HEADS: dict[type, Head] = {h.function: h for h in (*EXPONENTIAL, *POWERS, *WAVES)}
-_ADDED: list[Head] = []
+ELEMENTARY_FUNCTIONS: dict[type, ElementaryFunction] = {h.function: h for h in (*EXPONENTIAL, *POWERS, *WAVES)}
+_ADDED: list[ElementaryFunction] = []
 #: name in a formula → (1, SymPy class)
 NAMES: dict[str, tuple[int | None, Callable[..., sp.Expr]]] = {}
 
 
-def _named(head: Head) -> None:
+def _named(head: ElementaryFunction) -> None:
     NAMES.update({name: (1, head.function) for name in head.names})
 
 
-for _head in HEADS.values():
+for _head in ELEMENTARY_FUNCTIONS.values():
     _named(_head)
 
 
-def add(head: Head, scalar: Scalar) -> None:
+def add(head: ElementaryFunction, scalar: Scalar) -> None:
     """Make a new function known: `head` to the theory, `scalar` (its text and derivatives, which share nothing with
     `head`) to finite networks.
 
@@ -48,14 +49,14 @@ def add(head: Head, scalar: Scalar) -> None:
     Raises: MeanFieldError where the function or one of its names is taken.
     """
     taken = [name for name in head.names if name in NAMES or scalars.known(name)]
-    if head.function in HEADS or taken:
+    if head.function in ELEMENTARY_FUNCTIONS or taken:
         raise MeanFieldError(
             f"The function {head.name} was to be added, but {(taken or [head.name])[0]} is known already; take a name "
             "of its own."
         )
     if not head.names or any(not name.isidentifier() for name in head.names):
         raise MeanFieldError(f"The function {head.name} was to be added; its record needs identifiers as names.")
-    HEADS[head.function] = head
+    ELEMENTARY_FUNCTIONS[head.function] = head
     _ADDED.append(head)
     _named(head)
     for name in head.names:
@@ -63,11 +64,11 @@ def add(head: Head, scalar: Scalar) -> None:
     _forget()
 
 
-def remove(head: Head) -> None:
+def remove(head: ElementaryFunction) -> None:
     """Take back what `add` did."""
     if head not in _ADDED:
         raise MeanFieldError(f"The function {head.name} was to be removed, but it was not added in this process.")
-    del HEADS[head.function]
+    del ELEMENTARY_FUNCTIONS[head.function]
     _ADDED.remove(head)
     for name in head.names:
         del NAMES[name]
@@ -76,21 +77,21 @@ def remove(head: Head) -> None:
 
 
 @contextmanager
-def trial(head: Head) -> Iterator[None]:
+def trial(head: ElementaryFunction) -> Iterator[None]:
     """`head` known for a while, under no name: what the machinery makes of a record that has not been added."""
-    before = HEADS.get(head.function)
+    before = ELEMENTARY_FUNCTIONS.get(head.function)
     if before is head:
         yield
         return
-    HEADS[head.function] = head
+    ELEMENTARY_FUNCTIONS[head.function] = head
     _forget()
     try:
         yield
     finally:
         if before is None:
-            del HEADS[head.function]
+            del ELEMENTARY_FUNCTIONS[head.function]
         else:
-            HEADS[head.function] = before
+            ELEMENTARY_FUNCTIONS[head.function] = before
         _forget()
 
 
@@ -113,26 +114,27 @@ def _forget() -> None:
         cache.cache_clear()
 
 
-def head_of(what: Any) -> Head | None:
+def head_of(what: Any) -> ElementaryFunction | None:
     """The record of an expression's function, or of a SymPy class; None for anything else."""
-    return HEADS.get(what if isinstance(what, type) else what.func)
+    return ELEMENTARY_FUNCTIONS.get(what if isinstance(what, type) else what.func)
 
 
 @cached(64)
 def where(attribute: str) -> tuple[Any, ...]:
-    """The SymPy classes of all heads with this property (`Head.bends`, `Head.positive`, …), for `has` and `atoms`."""
-    return tuple(f for f, h in HEADS.items() if getattr(h, attribute))
+    """The SymPy classes of all heads with this property (`ElementaryFunction.bends`, `ElementaryFunction.positive`, …),
+    for `has` and `atoms`."""
+    return tuple(f for f, h in ELEMENTARY_FUNCTIONS.items() if getattr(h, attribute))
 
 
-def records(attribute: str) -> Iterator[Head]:
+def records(attribute: str) -> Iterator[ElementaryFunction]:
     """The heads that have something there: a field that is not None, a property that holds."""
-    return (HEADS[f] for f in where(attribute))
+    return (ELEMENTARY_FUNCTIONS[f] for f in where(attribute))
 
 
 @cached(1)
 def own() -> tuple[type, ...]:
     """The classes that SymPy lacks: they are written by functions that it has (`written`)."""
-    return tuple(f for f in HEADS if issubclass(f, HeadFunction))
+    return tuple(f for f in ELEMENTARY_FUNCTIONS if issubclass(f, HeadFunction))
 
 
 def written(e: sp.Expr) -> sp.Expr:
@@ -147,7 +149,7 @@ def far_out(e: sp.Expr, w: sp.Symbol) -> sp.Expr:
     Raises: NotImplementedError (of SymPy's) where it is not known whether an argument grows.
     """
 
-    def far(head: Head, u: sp.Expr) -> sp.Expr:
+    def far(head: ElementaryFunction, u: sp.Expr) -> sp.Expr:
         lead, power = sp.together(u).leadterm(w) if u.has(w) else (sp.S.Zero, sp.S.Zero)
         if not power.is_negative:
             return head.function(u)
@@ -171,7 +173,7 @@ def numpy_texts() -> Mapping[str, str]:
 
 def mpmath_functions() -> Mapping[str, Callable]:
     """By name, what mpmath lacks."""
-    return {f.__name__: HEADS[f].mpmath for f in own()}
+    return {f.__name__: ELEMENTARY_FUNCTIONS[f].mpmath for f in own()}
 
 
 @cached(1)
@@ -180,7 +182,7 @@ def fingerprint() -> str:
     return "\n".join(f"{h.name} {h.names} {h.values} {h.code} {_identity(h.function)} {_fields(h)}" for h in _ADDED)
 
 
-def _fields(head: Head) -> str:
+def _fields(head: ElementaryFunction) -> str:
     return " ".join(_identity(value) for value in vars(head).values() if callable(value))
 
 
@@ -204,7 +206,7 @@ def vast(e: sp.Expr, most: float = 709.0) -> sp.Expr | None:
         if not node.is_number:
             continue
         if isinstance(node, where("grows_exponentially")):
-            growth = HEADS[node.func].growth
+            growth = ELEMENTARY_FUNCTIONS[node.func].growth
             one_sided = isinstance(growth, ExponentialGrowth) and growth.signs == (1,)
             size = sp.N(node.args[0] if one_sided else sp.Abs(node.args[0]), 15)
         elif node.is_Pow and (abs(node.exp) > 1000 if node.exp.is_Rational else True):

@@ -9,7 +9,15 @@ import sympy as sp
 
 from meanfield.base.symbols import sigmoid, softplus
 from meanfield.functions.elementary import certified_values, models
-from meanfield.functions.elementary.record import LARGE_SHARE, SHARE, End, ExponentialGrowth, Head, Joint, PowerGrowth
+from meanfield.functions.elementary.record import (
+    LARGE_SHARE,
+    SHARE,
+    ElementaryFunction,
+    End,
+    ExponentialGrowth,
+    Joint,
+    PowerGrowth,
+)
 
 HALF = sp.Rational(1, 2)
 ERF_SIZE = sp.Rational(13, 10)  # erfc u ≤ 1.01 e^{-u} for every real u
@@ -65,7 +73,7 @@ LOGISTIC = Joint(
 )
 
 EXPONENTIAL = (
-    Head(
+    ElementaryFunction(
         sp.exp,
         mpmath=mp.exp,
         ball="exp",
@@ -81,7 +89,7 @@ EXPONENTIAL = (
         exponential=lambda y: y,
         code="return math.exp(x) if x < 709.0 else math.inf",
     ),
-    Head(
+    ElementaryFunction(
         sp.sinh,
         mpmath=mp.sinh,
         ball="sinh",
@@ -95,7 +103,7 @@ EXPONENTIAL = (
         growth=ExponentialGrowth((1, -1)),
         exponential=lambda y: (y - 1 / y) / 2,
     ),
-    Head(
+    ElementaryFunction(
         sp.cosh,
         mpmath=mp.cosh,
         ball="cosh",
@@ -110,7 +118,7 @@ EXPONENTIAL = (
         growth=ExponentialGrowth((1, -1)),
         exponential=lambda y: (y + 1 / y) / 2,
     ),
-    Head(
+    ElementaryFunction(
         sp.tanh,
         mpmath=mp.tanh,
         ball="tanh",
@@ -127,7 +135,7 @@ EXPONENTIAL = (
         right=End(one, size=sp.Integer(2), rate=2, small=lambda u: 2 * sigmoid(-2 * u)),
         exponential=lambda y: (y**2 - 1) / (y**2 + 1),
     ),
-    Head(
+    ElementaryFunction(
         sp.sech,
         mpmath=mp.sech,
         ball="sech",
@@ -145,7 +153,7 @@ EXPONENTIAL = (
         numpy="2 * np.exp(-np.abs(x)) / (1 + np.exp(-2 * np.abs(x)))",
         code="e = math.exp(-abs(x))\nreturn 2.0 * e / (1.0 + e * e)",
     ),
-    Head(
+    ElementaryFunction(
         sigmoid,
         mpmath=lambda x: 1 / (1 + mp.exp(-x)),
         ball=certified_values.logistic,
@@ -165,7 +173,7 @@ EXPONENTIAL = (
         code="if x >= 0.0:\n    return 1.0 / (1.0 + math.exp(-x))\ne = math.exp(x)\nreturn e / (1.0 + e)",
         joint=LOGISTIC,
     ),
-    Head(
+    ElementaryFunction(
         softplus,
         mpmath=lambda x: mp.log1p(mp.exp(-abs(x))) + max(x, 0),
         ball=certified_values.softplus,
@@ -192,7 +200,7 @@ EXPONENTIAL = (
         code="return max(x, 0.0) + math.log1p(math.exp(-abs(x)))",
         joint=LOGISTIC,
     ),
-    Head(
+    ElementaryFunction(
         sp.erf,
         mpmath=mp.erf,
         ball="erf",
@@ -213,7 +221,7 @@ EXPONENTIAL = (
         ),
         numpy="special().erf(x)",
     ),
-    Head(
+    ElementaryFunction(
         sp.erfc,
         mpmath=mp.erfc,
         ball="erfc",
@@ -236,7 +244,7 @@ EXPONENTIAL = (
         ),
         numpy="special().erfc(x)",
     ),
-    Head(
+    ElementaryFunction(
         sp.erfi,
         mpmath=mp.erfi,
         ball="erfi",

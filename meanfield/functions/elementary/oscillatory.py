@@ -7,10 +7,10 @@ import math
 import mpmath as mp
 import sympy as sp
 
-from meanfield.functions.elementary.record import Head
+from meanfield.functions.elementary.record import ElementaryFunction
 
 WAVES = (
-    Head(
+    ElementaryFunction(
         sp.sin,
         mpmath=mp.sin,
         ball="sin",
@@ -22,7 +22,7 @@ WAVES = (
         parity=-1,
         steepest=1.0,
     ),
-    Head(
+    ElementaryFunction(
         sp.cos,
         mpmath=mp.cos,
         ball="cos",

@@ -8,12 +8,12 @@ import mpmath as mp
 import sympy as sp
 
 from meanfield.functions.elementary import certified_values, models
-from meanfield.functions.elementary.record import Head, LogarithmicGrowth, PowerEnd, PowerGrowth
+from meanfield.functions.elementary.record import ElementaryFunction, LogarithmicGrowth, PowerEnd, PowerGrowth
 
 ZERO, ONE = sp.S.Zero, sp.S.One
 
 POWERS = (
-    Head(
+    ElementaryFunction(
         sp.log,
         mpmath=mp.log,
         ball=certified_values.log,
@@ -28,7 +28,7 @@ POWERS = (
         right=PowerEnd(((ZERO, 1, lambda w: ONE),)),
         exponentiated=lambda u: u,
     ),
-    Head(
+    ElementaryFunction(
         sp.atan,
         mpmath=mp.atan,
         ball=certified_values.atan,
@@ -43,7 +43,7 @@ POWERS = (
         steepest=1.0,
         right=PowerEnd(((ZERO, 0, lambda w: sp.pi / 2 - sp.atan(w)),)),
     ),
-    Head(
+    ElementaryFunction(
         sp.asinh,
         mpmath=mp.asinh,
         ball=certified_values.asinh,
@@ -59,7 +59,7 @@ POWERS = (
         right=PowerEnd(((ZERO, 1, lambda w: ONE), (ZERO, 0, lambda w: sp.log(1 + sp.sqrt(1 + w**2))))),
         exponentiated=lambda u: u + sp.sqrt(1 + u**2),
     ),
-    Head(
+    ElementaryFunction(
         sp.asin,
         mpmath=mp.asin,
         ball=certified_values.asin,
@@ -72,7 +72,7 @@ POWERS = (
         branch=lambda s, r: s * (sp.pi / 2 - 2 * sp.asin(r)),
         code="return math.asin(x) if -1.0 <= x <= 1.0 else math.copysign(0.5 * math.pi, x) if x == x else x",
     ),
-    Head(
+    ElementaryFunction(
         sp.acos,
         mpmath=mp.acos,
         ball=certified_values.acos,
@@ -84,6 +84,6 @@ POWERS = (
         number=math.acos,
         branch=lambda s, r: sp.pi / 2 - s * (sp.pi / 2 - 2 * sp.asin(r)),
     ),
-    Head(sp.gamma, mpmath=mp.gamma, ball="gamma", domain=(ZERO, sp.oo)),
-    Head(sp.zeta, mpmath=mp.zeta, ball="zeta", domain=(ONE, sp.oo)),
+    ElementaryFunction(sp.gamma, mpmath=mp.gamma, ball="gamma", domain=(ZERO, sp.oo)),
+    ElementaryFunction(sp.zeta, mpmath=mp.zeta, ball="zeta", domain=(ONE, sp.oo)),
 )

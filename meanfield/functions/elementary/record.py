@@ -31,7 +31,7 @@ class End:
     enclosed: h(u) for s·u ≥ 0 by exponentials and the unknown numbers `SHARE` and `LARGE_SHARE`. rest: h(u) - limit(u)
     by a head that dies, without cancellation. series: (u, n, θ) → n terms of h(u) - limit(u) and the next one times
     an unknown θ in [0, 1], for s·u large. All three are for heads that are no rational function of e^u (those have
-    `Head.exponential`). small: limit(u) - h(u) in a form that keeps its digits in floats.
+    `ElementaryFunction.exponential`). small: limit(u) - h(u) in a form that keeps its digits in floats.
     """
 
     limit: Formula
@@ -87,7 +87,7 @@ class Joint:
 
 
 @dataclass(frozen=True, eq=False)
-class Head:
+class ElementaryFunction:
     """A function h of one real number u.
 
     What it is:
@@ -158,7 +158,7 @@ class Head:
         return self.function.__name__
 
     def __repr__(self) -> str:
-        return f"Head({self.name})"
+        return f"ElementaryFunction({self.name})"
 
     # ---------------------------------------------------------------------------------------------- what follows
 

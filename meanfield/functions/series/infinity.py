@@ -16,7 +16,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
 from meanfield.functions.elementary import cached, head_of
-from meanfield.functions.elementary.record import End, Head, PowerEnd
+from meanfield.functions.elementary.record import ElementaryFunction, End, PowerEnd
 from meanfield.functions.series.taylor import taylor
 
 _U = sp.Dummy("u", real=True)
@@ -257,7 +257,7 @@ class _Walk:
         taylor(head(inner), V, 0)  # raises where the head is not analytic there
         return [Part(sp.S.Zero, 0, head(inner))]
 
-    def _saturated(self, head: Head, parts: list[Part], e) -> list[Part]:
+    def _saturated(self, head: ElementaryFunction, parts: list[Part], e) -> list[Part]:
         growing = [p for p in parts if p.power > 0 or (p.power == 0 and p.logs > 0)]
         lead = max(growing, key=lambda p: (sp.N(p.power), p.logs))
         sign = _sign(lead.factor.subs(V, 0))
@@ -280,7 +280,7 @@ class _Walk:
             return self._merge([*scaled, *([Part(sp.S.Zero, 0, constant)] if constant != 0 else [])])
         return [Part(sp.S.Zero, 0, limit)] if limit != 0 else []
 
-    def _of_logarithm(self, head: Head, parts: list[Part], e) -> list[Part]:
+    def _of_logarithm(self, head: ElementaryFunction, parts: list[Part], e) -> list[Part]:
         """e^{a log t + b} = t^a e^b, and the heads that are functions of it."""
         logs = [p for p in parts if p.logs]
         if len(logs) != 1 or logs[0].factor.has(V):

@@ -15,8 +15,8 @@ from flint import arb
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
-from meanfield.functions.elementary import HEADS, far_out, head_of, records, where
-from meanfield.functions.elementary.record import End, Head, rest
+from meanfield.functions.elementary import ELEMENTARY_FUNCTIONS, far_out, head_of, records, where
+from meanfield.functions.elementary.record import ElementaryFunction, End, rest
 
 x = Z[0]
 _W = sp.Dummy("w", positive=True)
@@ -49,7 +49,7 @@ def as_exponentials(e: sp.Expr) -> sp.Expr:
     return e
 
 
-def _exponential(head: Head, u: sp.Expr) -> sp.Expr:
+def _exponential(head: ElementaryFunction, u: sp.Expr) -> sp.Expr:
     inner = head_of(u)
     if inner is not None and inner.exponentiated is not None:  # tanh(log(1 + e^s))
         return head.exponential(inner.exponentiated(u.args[0]))  # type: ignore[misc]
@@ -59,7 +59,7 @@ def _exponential(head: Head, u: sp.Expr) -> sp.Expr:
 def _small_heads(e: sp.Expr) -> sp.Expr:
     """e with heads that are no rational functions of exponentials written by what dies of them: erf u = 1 - erfc u."""
 
-    def small(head: Head, u: sp.Expr) -> sp.Expr:
+    def small(head: ElementaryFunction, u: sp.Expr) -> sp.Expr:
         if not u.has(x):
             return head.function(u)
         if not u.is_polynomial(x):
@@ -191,7 +191,9 @@ def _enclosed(e: sp.Expr, order: int) -> tuple[sp.Expr, set[sp.Symbol], list[sp.
     arguments: list[sp.Poly] = []
 
     def enclosed(atom: sp.Expr) -> sp.Expr:
-        head, side = (HEADS[_named(atom)], int(atom.args[1])) if isinstance(atom, rest) else (head_of(atom), None)
+        head, side = (
+            (ELEMENTARY_FUNCTIONS[_named(atom)], int(atom.args[1])) if isinstance(atom, rest) else (head_of(atom), None)
+        )
         u = atom.args[-1]
         if not u.has(x) or head is None:
             return atom
@@ -208,7 +210,7 @@ def _enclosed(e: sp.Expr, order: int) -> tuple[sp.Expr, set[sp.Symbol], list[sp.
 
 
 def _named(atom: sp.Expr) -> type:
-    return next(f for f in HEADS if f.__name__ == atom.args[0].name)
+    return next(f for f in ELEMENTARY_FUNCTIONS if f.__name__ == atom.args[0].name)
 
 
 def _with_series() -> tuple[type, ...]:

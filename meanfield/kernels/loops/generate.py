@@ -13,7 +13,7 @@ from meanfield.base.symbols import distance
 from meanfield.kernels.loops.near_sums import LEFT, WANTING
 from meanfield.kernels.loops.nearby import nearby
 from meanfield.kernels.loops.pair_loops import LADDER, TILE
-from meanfield.kernels.loops.plans import Pairing, Plan, side
+from meanfield.kernels.loops.plans import KernelPlan, Pairing, side
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.lowering.text.printing import code
 
@@ -36,7 +36,7 @@ INLINE = "@njit(error_model='numpy', forceinline=True)"
 class _Names:
     """Python names of a plan's symbols."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: KernelPlan) -> None:
         self.ids: dict[sp.Symbol, sp.Symbol] = {}
         for s in (*plan.recursion.parameters, plan.recursion.layer):
             self.ids[s] = sp.Symbol("layer" if s == plan.recursion.layer else f"p_{s.name}", real=True)
@@ -53,7 +53,7 @@ class _Names:
 class _Writer:
     """The statements of one layer of one pair: intermediates and averages, each once and after what it needs."""
 
-    def __init__(self, plan: Plan, index: int, names: _Names, call) -> None:
+    def __init__(self, plan: KernelPlan, index: int, names: _Names, call) -> None:
         self.step, self.pairings, self.names, self.call = plan.steps[index], plan.pairings[index], names, call
         self.lets = dict(self.step.lets)
         self.values: dict[sp.Expr, sp.Symbol] = {}
@@ -86,7 +86,7 @@ def _indent(lines: list[str], by: int) -> str:
     return "".join(" " * by + line + "\n" for line in lines)
 
 
-def _layer_head(plan: Plan, names: _Names, row: str, column: str | None) -> tuple[list[str], list[str]]:
+def _layer_head(plan: KernelPlan, names: _Names, row: str, column: str | None) -> tuple[list[str], list[str]]:
     """(what a layer and the row's input bring, what the column's brings)."""
     known = {p.name: names.ids[p] for p in plan.recursion.parameters}
     first = [f"{known[n]} = sigma[{i}, l]" for i, n in enumerate(plan.parameters)]
@@ -99,11 +99,11 @@ def _layer_head(plan: Plan, names: _Names, row: str, column: str | None) -> tupl
     return first + brought("a", "NA", row), brought("b", "NB", column or row)
 
 
-def _variance(plan: Plan, expansion: int, name: str) -> str:
+def _variance(plan: KernelPlan, expansion: int, name: str) -> str:
     return str(side(name, plan.expansions[expansion].variance))
 
 
-def block_source(plan: Plan, closed: dict[sp.Expr, str]) -> tuple[str, int]:
+def block_source(plan: KernelPlan, closed: dict[sp.Expr, str]) -> tuple[str, int]:
     """(source of `block`, size of its workspace); closed: the functions of averages with a closed form.
 
     A tile is copied to rows of the workspace, which alias nothing, so that its loops become vector code.
@@ -148,11 +148,11 @@ def _by_layer(branches: list[list[str]]) -> list[str]:
     return out
 
 
-def _members(plan: Plan, group: int, closed: dict[sp.Expr, str]) -> list[Pairing]:
+def _members(plan: KernelPlan, group: int, closed: dict[sp.Expr, str]) -> list[Pairing]:
     return [p for step in plan.pairings for n, p in step.items() if p.group == group and n not in closed]
 
 
-def _block_layer(plan: Plan, index: int, names: _Names, closed: dict[sp.Expr, str], load: list[str]) -> list[str]:
+def _block_layer(plan: KernelPlan, index: int, names: _Names, closed: dict[sp.Expr, str], load: list[str]) -> list[str]:
     state = [v.name for v in plan.state]
 
     def call(writer: _Writer, pairing: Pairing) -> str:
@@ -213,7 +213,7 @@ APART = """def _apart(a, ab, b):
 """
 
 
-def few_source(plan: Plan) -> tuple[str, int]:
+def few_source(plan: KernelPlan) -> tuple[str, int]:
     """(source of `few`, size of its workspace).
 
     Pairs come sorted by their first input: those of one input are followed layer by layer, so that what a layer's
@@ -263,11 +263,11 @@ def few(left, right, {", ".join(f"H_{s}" for s in state)}, NA, sigma, depth, lad
     return text, 6 * len(used) + LADDER[-1]
 
 
-def _norms(plan: Plan) -> list[sp.Symbol]:
+def _norms(plan: KernelPlan) -> list[sp.Symbol]:
     return [v.symbol for v in plan.recursion.state if v.name in ("K_aa", "K_bb")]
 
 
-def _kinked(plan: Plan, group: int) -> bool:
+def _kinked(plan: KernelPlan, group: int) -> bool:
     """Whether a group is read off tables near full correlation."""
     one = plan.expansions[plan.groups[group][0]]
     return nearby(one.f, one.slope) is not None
@@ -305,7 +305,7 @@ def _sums(g: int, number: int, kinked: bool) -> list[str]:
     ]
 
 
-def _few_layer(plan: Plan, index: int, names: _Names, used: list[int]) -> list[str]:
+def _few_layer(plan: KernelPlan, index: int, names: _Names, used: list[int]) -> list[str]:
     written: set[int] = set()
     state = [v.name for v in plan.state]
 

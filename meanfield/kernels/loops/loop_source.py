@@ -15,7 +15,7 @@ from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.kernels.loops.generate import APART, HEADER, INLINE, block_source, few_source
 from meanfield.kernels.loops.pair_loops import LEAST
-from meanfield.kernels.loops.plans import NotCovered, Plan
+from meanfield.kernels.loops.plans import KernelPlan, NotCovered
 from meanfield.numeric.lowering.averages.planes import separate
 from meanfield.numeric.lowering.averages.two_gaussians import FAR, _closed_box, _scales, closed_text, needs_care
 from meanfield.numeric.lowering.evaluators import MARGIN
@@ -28,7 +28,7 @@ _COVARIANCE = ("product", "slope")  # pairings that a covariance answers
 SERIES = 2e-14  # of √(⟨f²⟩⟨g²⟩): what coefficients read off tables miss
 
 
-def generated(found: Plan, entry: str) -> tuple[str, dict[str, np.ndarray]]:
+def generated(found: KernelPlan, entry: str) -> tuple[str, dict[str, np.ndarray]]:
     """(source, arrays) of the loop over "block"s of pairs, or over a "few" single ones. Raises: NotCovered."""
     texts, boxes, error = "", [], SERIES
     least = -1.0 if all(_steady(n) for s in found.pairings for n, p in s.items() if p.kind in _COVARIANCE) else LEAST

@@ -28,7 +28,7 @@ class NotCovered(MeanFieldError):
 
 
 @dataclass(frozen=True)
-class Expansion:
+class GaussianFunction:
     """A function of one Gaussian, its derivative, and the number of its variance among what is known of each input."""
 
     f: sp.Expr
@@ -48,7 +48,7 @@ class Pairing:
 
 
 @dataclass
-class Plan:
+class KernelPlan:
     """A recursion of two inputs, taken apart.
 
     alone: the variables of one input, with their side and the symbol that stands for them in the recursion of a single
@@ -62,7 +62,7 @@ class Plan:
     alone: dict[sp.Symbol, tuple[str, sp.Symbol]]
     both: set[sp.Symbol] = field(default_factory=set)
     inputs: list[sp.Expr] = field(default_factory=list)
-    expansions: list[Expansion] = field(default_factory=list)
+    expansions: list[GaussianFunction] = field(default_factory=list)
     groups: list[tuple[int, int, tuple[sp.Expr, ...]]] = field(default_factory=list)
     pairings: list[dict[sp.Expr, Pairing]] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -104,11 +104,11 @@ def side(name: str, j: int) -> sp.Symbol:
     return sp.Symbol(("K_", "K_next_")[j] + 2 * name if j < 2 else f"x{j}_{name}", real=True, nonnegative=True)
 
 
-def plan(recursion: Recursion) -> Plan:
+def plan(recursion: Recursion) -> KernelPlan:
     """The plan of a recursion with K_aa and K_bb in its state. Raises: NotCovered."""
     of_one = [v for v in recursion.state if "_aa" in v.name or "_bb" in v.name]
     alone = {v.symbol: ("ab"["_bb" in v.name], single(v)) for v in of_one}
-    found = Plan(recursion, alone, {v.symbol for v in recursion.state} - set(alone))
+    found = KernelPlan(recursion, alone, {v.symbol for v in recursion.state} - set(alone))
     norms = {i: alone[v.symbol][0] for i, v in enumerate(recursion.state) if v.symbol in alone}
     for step in recursion.steps:
         whole: dict[sp.Symbol, sp.Expr] = {}  # intermediates of one input alone
@@ -137,7 +137,7 @@ def plan(recursion: Recursion) -> Plan:
     return found
 
 
-def _apart(found: Plan, e: sp.Expr, made: dict[sp.Expr, sp.Symbol]) -> sp.Expr:
+def _apart(found: KernelPlan, e: sp.Expr, made: dict[sp.Expr, sp.Symbol]) -> sp.Expr:
     """The formula with its parts of one input alone as symbols."""
     if e in made:
         return made[e]
@@ -155,7 +155,7 @@ def single(v: StateVar) -> sp.Symbol:
     return K if v.symbol in SIDES else sp.Symbol(v.name.replace("_aa", "").replace("_bb", ""), real=True)
 
 
-def _pairing(found: Plan, node: sp.Expr) -> Pairing:
+def _pairing(found: KernelPlan, node: sp.Expr) -> Pairing:
     cov: tuple[sp.Expr, ...]
     match node:
         case Chord():
@@ -179,7 +179,7 @@ def _pairing(found: Plan, node: sp.Expr) -> Pairing:
     return Pairing(node, kind, _group(found, one, other, cov), _rate(found, one, node) if kind == "rise" else 1.0)
 
 
-def _root(found: Plan, square: sp.Expr, v: int, w: int) -> sp.Expr:
+def _root(found: KernelPlan, square: sp.Expr, v: int, w: int) -> sp.Expr:
     """f of an expansion at these variances with f² = square but for a factor."""
     for e in found.expansions:
         if e.variance in (v, w) and _ratio(square, pieces(e.f, Z[0]).map(lambda h: h**2).expr) is not None:
@@ -187,19 +187,19 @@ def _root(found: Plan, square: sp.Expr, v: int, w: int) -> sp.Expr:
     raise NotCovered(f"{square} is the square of no function whose distance is followed.")
 
 
-def _rate(found: Plan, one: int, node: Rise) -> float:
+def _rate(found: KernelPlan, one: int, node: Rise) -> float:
     f = found.expansions[one].f
     return _ratio(node.args[0].expr, pieces(f, Z[0]).map(lambda h: h**2).expr) or 0.0
 
 
-def _row(found: Plan, e: sp.Expr, which: str) -> int:
+def _row(found: KernelPlan, e: sp.Expr, which: str) -> int:
     """The number of a variance of one input."""
     if found.side(e) != which and (found.side(e) is None or found.holds(e)):
         raise NotCovered(f"The variance {e} is not one of a single input.")
     return found.number(e)
 
 
-def _product(found: Plan, node: Average) -> Pairing:
+def _product(found: KernelPlan, node: Average) -> Pairing:
     f, g = separate(node)
     A, AB, B = node.cov
     v, w = _row(found, A, "a"), _row(found, B, "b")
@@ -243,17 +243,17 @@ def _ratio(f: sp.Expr, g: sp.Expr) -> float | None:
     return None if exact is None else float(exact)
 
 
-def _expansion(found: Plan, f: sp.Expr, variance: int) -> int:
+def _expansion(found: KernelPlan, f: sp.Expr, variance: int) -> int:
     for i, e in enumerate(found.expansions):
         if (e.f, e.variance) == (f, variance):
             return i
     if not {Z[0]} >= f.free_symbols:
         raise NotCovered(f"{f} depends on numbers that change from layer to layer.")
-    found.expansions.append(Expansion(f, pieces(f, Z[0]).diff().expr, variance))
+    found.expansions.append(GaussianFunction(f, pieces(f, Z[0]).diff().expr, variance))
     return len(found.expansions) - 1
 
 
-def _one_place(found: Plan, v: int, w: int) -> None:
+def _one_place(found: KernelPlan, v: int, w: int) -> None:
     """Averages at these variances are all of one covariance: which of two distances another formula of the covariance
     belongs to is not seen."""
     at = {cov[1] for one, other, cov in found.groups if _is_apart(cov) and _variances(found, one, other) == (v, w)}
@@ -261,11 +261,11 @@ def _one_place(found: Plan, v: int, w: int) -> None:
         raise NotCovered("Two distances of a layer stand between the same variances.")
 
 
-def _variances(found: Plan, one: int, other: int) -> tuple[int, int]:
+def _variances(found: KernelPlan, one: int, other: int) -> tuple[int, int]:
     return found.expansions[one].variance, found.expansions[other].variance
 
 
-def _group(found: Plan, one: int, other: int, cov: tuple[sp.Expr, ...]) -> int:
+def _group(found: KernelPlan, one: int, other: int, cov: tuple[sp.Expr, ...]) -> int:
     if not cov:
         _one_place(found, *_variances(found, one, other))
     for i, key in enumerate(found.groups):
@@ -277,7 +277,7 @@ def _group(found: Plan, one: int, other: int, cov: tuple[sp.Expr, ...]) -> int:
     return len(found.groups) - 1
 
 
-def of_inputs(one_input: Recursion, found: Plan) -> Recursion:
+def of_inputs(one_input: Recursion, found: KernelPlan) -> Recursion:
     """The recursion of what belongs to a single input (K first) and of what it brings to a layer, evaluated at the
     layer before; one_input: a recursion that holds the former."""
     base = one_input.only("K") if set(found.alone) <= set(SIDES) else one_input

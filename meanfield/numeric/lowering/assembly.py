@@ -51,7 +51,7 @@ class Lowered:
     @cached_property
     def relative(self) -> tuple[int, ...]:
         """The variables that are held as logarithms."""
-        return tuple(i for i, v in enumerate(self.recursion.state) if v.carry.relative)
+        return tuple(i for i, v in enumerate(self.recursion.state) if v.encoding.relative)
 
     def run(self, start: np.ndarray, sigma: np.ndarray, depth: int, homogeneous: bool, every_layer: bool):
         """(values, diverged): values (points, depth or 1, variables); diverged (points,) the first layer with infinite
@@ -129,7 +129,7 @@ def described(recursion: Recursion) -> str:
     steps = [f"{tree(step.lets)}|{tree(step.next)}" for step in recursion.steps]
     bodies = (a.expr for n in depth_loops.placeholders(recursion) for a in n.args if isinstance(a, Integrand))
     nodes = sorted(map(tree, bodies))
-    carries = [str(v.carry) for v in recursion.state]
+    encodings = [str(v.encoding) for v in recursion.state]
     closer = tree(recursion.closer)
     held = [p.name for p in recursion.parameters]  # their places in the code, those of the start among them
-    return "|".join([VERSION, *steps, f"{recursion.names}{carries}{tree(recursion.layer)}{closer}{held}", *nodes])
+    return "|".join([VERSION, *steps, f"{recursion.names}{encodings}{tree(recursion.layer)}{closer}{held}", *nodes])

@@ -11,7 +11,7 @@ from sympy.printing.numpy import NumPyPrinter
 
 from meanfield.base.symbols import Z
 from meanfield.functions.elementary import numpy_texts, records
-from meanfield.functions.elementary.record import End, Head
+from meanfield.functions.elementary.record import ElementaryFunction, End
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.series.small_arguments import small_arguments
 
@@ -82,7 +82,7 @@ def _without_saturation(expr: sp.Expr) -> sp.Expr:
     return expr.replace(lambda e: e.is_Add and e.has(*saturating), one)
 
 
-def _levels(head: Head) -> list[tuple[sp.Expr, Callable]]:
+def _levels(head: ElementaryFunction) -> list[tuple[sp.Expr, Callable]]:
     """(limit, u → limit - h(u)) at both ends, where a form without cancellation is known."""
     found = ((e.limit(Z[0]), e.small) for e in head.ends if isinstance(e, End))
     return [(limit, small) for limit, small in found if small is not None and not limit.has(Z[0])]

@@ -114,13 +114,13 @@ class Run(Numbers):
         recursion = self.lowered.recursion
         for v in recursion.state:
             if v.name == name:
-                return v.carry.value(values[v.key])
+                return v.encoding.value(values[v.key])
         for own, formula in recursion.readout:
             if own == name:
                 if self.units is not None and name not in ("sigma_mu2", "sigma_y2"):  # quotients of the state
                     return getattr(self.held, name)
                 held = {v.symbol: v.name for v in recursion.state if v.symbol in formula.free_symbols}
-                logs = {sp.log(v.symbol): parameter(v.key) for v in recursion.state if v.carry.relative}
+                logs = {sp.log(v.symbol): parameter(v.key) for v in recursion.state if v.encoding.relative}
                 kept = {s: v.key for v in recursion.state for e, s in logs.items() if e.args[0] == v.symbol}
                 formula = formula.xreplace(logs)
                 with np.errstate(all="ignore"):
@@ -399,7 +399,7 @@ def _flushed(out: np.ndarray, below: np.ndarray, every: bool, recursion: Recursi
     """Where K has no digits left, it and what falls with it are 0, not what rounding of the last bits repeats."""
     for p in np.flatnonzero(below):
         for i, v in enumerate(recursion.state):
-            if not v.carry.relative and degree(v.name):
+            if not v.encoding.relative and degree(v.name):
                 part = out[p, below[p] - 1 if every else 0 :, i]
                 part[np.abs(part) < SMALLEST] = 0.0
 
@@ -470,8 +470,8 @@ def _start(recursion: Recursion, sigma: dict, inputs: dict, points: int) -> np.n
             value = np.broadcast_to(first_value(v.initial, everything), points)
         if v.symbol.is_nonnegative and (np.asarray(value) < 0).any():
             raise MeanFieldError(f"The start of {v.name} must be ≥ 0, but {float(np.min(value))} was given.")
-        start[:, i] = v.carry.held(value)
-        if not v.carry.allows(start[:, i]).all():
+        start[:, i] = v.encoding.held(value)
+        if not v.encoding.allows(start[:, i]).all():
             raise MeanFieldError(
                 f"{v.name} overflows already at layer 1: the variances or the input norm are too large for a double."
             )

@@ -119,7 +119,7 @@ def units(
             power = d * exponent[going]
             own = held[going, :, i]
             with np.errstate(over="ignore"):
-                out[going, :, i] = own + LN2 * power if v.carry.relative else np.ldexp(own, power.astype(int))
+                out[going, :, i] = own + LN2 * power if v.encoding.relative else np.ldexp(own, power.astype(int))
         else:
             out[going, :, i] = held[going, :, i]
     for i in norms:
@@ -148,7 +148,7 @@ def _fallen(
         if before[norms].min() < SMALLEST:
             diverged[p] = 0
             gone = out[p, last if every else 0 :]
-            gone[:, [not v.carry.relative for v in lowered.recursion.state]] = 0.0
+            gone[:, [not v.encoding.relative for v in lowered.recursion.state]] = 0.0
 
 
 def _first(
@@ -213,7 +213,9 @@ class _Walk:
         out = state.copy()
         for i, (v, d) in enumerate(zip(self.lowered.recursion.state, self.degrees)):
             if d:
-                out[:, i] = out[:, i] + d * LN2 * by if v.carry.relative else np.ldexp(out[:, i], (d * by).astype(int))
+                out[:, i] = (
+                    out[:, i] + d * LN2 * by if v.encoding.relative else np.ldexp(out[:, i], (d * by).astype(int))
+                )
         return out
 
     def go(self, count: int) -> None:
@@ -293,7 +295,7 @@ class _Walk:
         one, other = (self.lowered.step(x, sigma, layer) for x in (state, moved))
         one = self.shifted(one, by)
         size = other[:, self.norms].max(axis=1)[:, None] ** self.degrees  # 1 of what K does not scale
-        size[:, [v.carry.relative for v in self.lowered.recursion.state]] = 1.0
+        size[:, [v.encoding.relative for v in self.lowered.recursion.state]] = 1.0
         with np.errstate(invalid="ignore"):
             same = np.abs(one - other) <= ALIKE * np.maximum(np.abs(other), size)
         return (same | (one == other)).all(axis=1)

@@ -32,7 +32,7 @@ WANTED = 1e-9  # what coefficients are taken for, as far as MOST allows
 
 
 @dataclass(frozen=True, eq=False)
-class Expansion:
+class HermiteExpansion:
     """f_t(z_t) and its slope at every token: means (T,), coefficients n = 1 … N (T, N), and the whole variance of f and
     mean square of f′ (T,)."""
 
@@ -49,11 +49,11 @@ class Expansion:
         slopes = self.slope_square - self.slope**2 - np.square(self.b[:, :orders]).sum(axis=1)
         return np.sqrt(np.maximum([values, slopes], 0.0))
 
-    def scaled(self, a: np.ndarray, b: np.ndarray) -> Expansion:
+    def scaled(self, a: np.ndarray, b: np.ndarray) -> HermiteExpansion:
         """That of a f + b."""
         factor = np.broadcast_to(a, self.mean.shape)
         square = factor * factor
-        return Expansion(
+        return HermiteExpansion(
             factor * self.mean + b,
             factor[:, None] * self.a,
             square * self.variance,
@@ -63,7 +63,7 @@ class Expansion:
         )
 
 
-def expand(f: Elementwise, mean: np.ndarray, cov: np.ndarray) -> Expansion:
+def expand(f: Elementwise, mean: np.ndarray, cov: np.ndarray) -> HermiteExpansion:
     """The expansion of f_t(z_t), z with these means and covariances, with as many coefficients as correlations ask."""
     sd = np.sqrt(np.maximum(np.diag(cov), 0.0))
     orders = _orders(cov, sd)
@@ -89,7 +89,7 @@ def expand(f: Elementwise, mean: np.ndarray, cov: np.ndarray) -> Expansion:
     value, spread = value - first[:, None], slope - inner[:, None]  # nothing of the means is left to cancel
     square, slope_square = (shared * value * value).sum(axis=1), (shared * slope * slope).sum(axis=1)
     if places.shape[1] == 0:
-        return Expansion(first, value @ basis, square, inner, spread @ basis, slope_square)
+        return HermiteExpansion(first, value @ basis, square, inner, spread @ basis, slope_square)
     value, spread = (one * np.repeat(whole, POINTS, axis=1) for one in (value, spread))
     there = there - first[:, None]
     a, b = _project(own, own_weights, there, steep - inner[:, None], orders)
@@ -97,7 +97,7 @@ def expand(f: Elementwise, mean: np.ndarray, cov: np.ndarray) -> Expansion:
         square + (own_weights * there * there).sum(axis=1),
         slope_square + (own_weights * steep * steep).sum(axis=1),
     )
-    return Expansion(first, a + value @ basis, square, inner, b + spread @ basis, slope_square)
+    return HermiteExpansion(first, a + value @ basis, square, inner, b + spread @ basis, slope_square)
 
 
 def _orders(cov: np.ndarray, sd: np.ndarray) -> int:
@@ -172,7 +172,7 @@ def _project(xi, weights, value, slope, orders):
     return a, b
 
 
-def pairs(one: Expansion, other: Expansion, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+def pairs(one: HermiteExpansion, other: HermiteExpansion, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """(Cov(f_s, g_t), ⟨f′_s g′_t⟩, the largest error that is possible, of the root mean squares multiplied).
 
     rho: correlations (tokens of f, tokens of g). Where both are one expansion the diagonal is its variance.

@@ -4,7 +4,7 @@ channels.
 Given the drawn matrices, a channel is one sample of the vector of its T tokens. A `Base` is such a vector, taken as
 Gaussian: its mean (the same in every channel, as biases of the token matrices are), its covariance, its covariance with
 the other bases that are alive, and Gram matrices of tangents, which are independent of it. A signal is a sum of
-functions of one base each (`Term`).
+functions of one base each (`FieldTerm`).
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.numeric.tokens.expansions import Expansion, expand, pairs
+from meanfield.numeric.tokens.expansions import HermiteExpansion, expand, pairs
 from meanfield.numeric.tokens.token_functions import Elementwise, Line, added
 
 
 @dataclass(eq=False)
-class Term:
+class FieldTerm:
     """x_t = f_t(z_t), z the vector of a base."""
 
     base: int
     f: Elementwise
-    expansion: Expansion | None = None
+    expansion: HermiteExpansion | None = None
 
 
-Signal = tuple[Term, ...]
+Signal = tuple[FieldTerm, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Fields:
         self._grams[name, name] = own
         for other, grams in (across or {}).items():
             self._grams[other, name] = tuple(gram.T for gram in grams)
-        return (Term(name, Line(np.ones(len(mean)), np.zeros(len(mean)), gaussian)),)
+        return (FieldTerm(name, Line(np.ones(len(mean)), np.zeros(len(mean)), gaussian)),)
 
     def tokens(self, signal: Signal) -> int:
         """How many tokens a signal has."""
@@ -84,7 +84,7 @@ class Fields:
         found = self._grams.get((other, one))
         return None if found is None else tuple(gram.T for gram in found)
 
-    def expansion(self, term: Term) -> Expansion:
+    def expansion(self, term: FieldTerm) -> HermiteExpansion:
         if term.expansion is None:
             term.expansion = expand(term.f, self._means[term.base], self._grams[term.base, term.base][0])
         return term.expansion
@@ -119,21 +119,21 @@ class Fields:
                 across[name] = tuple(np.asarray(sum(parts)) for parts in zip(*held))
         return Moments(mean, tuple(own), across)
 
-    def _mean(self, term: Term) -> np.ndarray:
+    def _mean(self, term: FieldTerm) -> np.ndarray:
         if isinstance(term.f, Line):
             return term.f.a * self._means[term.base] + term.f.b
         return self.expansion(term).mean
 
-    def _slope(self, term: Term) -> np.ndarray:
+    def _slope(self, term: FieldTerm) -> np.ndarray:
         """⟨f′⟩ at every token."""
         return term.f.a if isinstance(term.f, Line) else self.expansion(term).slope
 
-    def _with_base(self, term: Term, name: int) -> tuple[np.ndarray, ...] | None:
+    def _with_base(self, term: FieldTerm, name: int) -> tuple[np.ndarray, ...] | None:
         """Cov(f(z_s), y_t) = ⟨f′⟩ Cov(z_s, y_t), by Stein's lemma; tangents likewise."""
         grams = self.grams(term.base, name)
         return None if grams is None else tuple(self._slope(term)[:, None] * gram for gram in grams)
 
-    def _pair(self, one: Term, other: Term) -> tuple[np.ndarray, ...] | None:
+    def _pair(self, one: FieldTerm, other: FieldTerm) -> tuple[np.ndarray, ...] | None:
         grams = self.grams(one.base, other.base)
         if grams is None:
             return None
@@ -151,12 +151,12 @@ class Fields:
 
 def summed(signals: Iterable[Signal]) -> Signal:
     """The sum of signals: functions of one base are one function."""
-    by_base: dict[int, list[Term]] = {}
+    by_base: dict[int, list[FieldTerm]] = {}
     for signal in signals:
         for term in signal:
             by_base.setdefault(term.base, []).append(term)
     return tuple(
-        terms[0] if len(terms) == 1 else Term(name, added([t.f for t in terms])) for name, terms in by_base.items()
+        terms[0] if len(terms) == 1 else FieldTerm(name, added([t.f for t in terms])) for name, terms in by_base.items()
     )
 
 
@@ -166,7 +166,7 @@ def scaled(signal: Signal, a: np.ndarray | float, b: np.ndarray | float = 0.0) -
     for i, term in enumerate(signal):
         shift = b if i == 0 else 0.0
         known = None if term.expansion is None else term.expansion.scaled(np.asarray(a), np.asarray(shift))
-        found.append(Term(term.base, term.f.scaled(a, shift), known))
+        found.append(FieldTerm(term.base, term.f.scaled(a, shift), known))
     return tuple(found)
 
 

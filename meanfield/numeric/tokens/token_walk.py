@@ -32,7 +32,7 @@ from meanfield.networks.records import (
     Sequential,
 )
 from meanfield.numeric.quadrature.slopes import Slopes, slopes_of
-from meanfield.numeric.tokens.token_fields import Fields, Signal, Term, is_gaussian, refuse_equal, scaled, summed
+from meanfield.numeric.tokens.token_fields import Fields, FieldTerm, Signal, is_gaussian, refuse_equal, scaled, summed
 from meanfield.numeric.tokens.token_functions import Applied
 
 Draw = Callable[[str, tuple[int, int]], np.ndarray]
@@ -160,7 +160,7 @@ def _nonlinearity(walk: Walk, block: Nonlinearity, x: Signal) -> Signal:
             "to a mixture (an Attention); put a Dense in between."
         )
     (term,) = x
-    return (Term(term.base, Applied(_functions(phi), term.f, phi.expression.has(sp.sin, sp.cos))),)
+    return (FieldTerm(term.base, Applied(_functions(phi), term.f, phi.expression.has(sp.sin, sp.cos))),)
 
 
 def gaussian(walk: Walk, x: Signal) -> Signal:

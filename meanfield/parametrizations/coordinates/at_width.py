@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.arguments import positive, spoken, whole
+from meanfield.base.arguments import positive, validated, whole
 from meanfield.base.errors import MeanFieldError
 from meanfield.networks.folds import chain, dense_of, has_skip
 from meanfield.networks.records import Network
@@ -14,7 +14,7 @@ from meanfield.parametrizations.coordinates.coordinate_arguments import case_of
 from meanfield.parametrizations.one_parametrization import Parametrization
 
 
-@spoken
+@validated
 def scaled(
     parametrization: Parametrization,
     network: Any,
@@ -39,7 +39,7 @@ def scaled(
     return case.at(whole(width, "width", 1, 1 << 30), whole(depth, "depth", 2, 1 << 20)).scaled()[0]
 
 
-@spoken
+@validated
 def per_layer(
     parametrization: Parametrization,
     network: Any,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.arguments import choice, flag, positive, provides, spoken, whole
+from meanfield.base.arguments import choice, flag, positive, provides, validated, whole
 from meanfield.base.budgets import require_memory
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.progress import Progress, watched
@@ -37,7 +37,7 @@ ROUNDING = 1e-15  # of z, relative
 LATER = ("sgd", "momentum", "adam")  # optimizers of more than one step
 
 
-@spoken
+@validated
 def coordinate_check(
     network: Any,
     parametrization: Any = "mup",

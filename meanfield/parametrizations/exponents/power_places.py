@@ -19,7 +19,7 @@ ASKED = "Powers were asked"
 
 
 @dataclass
-class Place:
+class RecordPosition:
     """Where a record stands: what its rule is made from.
 
     scheme: the parametrization; size: whose exponents are asked for, WIDTH or DEPTH; values: of symbols in records;
@@ -88,12 +88,12 @@ class Place:
             )
 
 
-Maker = Callable[[Any, Place], Rule]
+Maker = Callable[[Any, RecordPosition], Rule]
 POWER_RULES: dict[type, Maker] = {}
 
 
 def power_rule(record: type) -> Callable[[Maker], Maker]:
-    """Decorator: what makes the rule of a record, from the record and its `Place`."""
+    """Decorator: what makes the rule of a record, from the record and its `RecordPosition`."""
 
     def put(make: Maker) -> Maker:
         POWER_RULES[record] = make

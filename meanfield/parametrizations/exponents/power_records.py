@@ -24,7 +24,7 @@ from meanfield.networks.records import (
     Sequential,
 )
 from meanfield.parametrizations.exponents.power_matrices import Affine, Moved
-from meanfield.parametrizations.exponents.power_places import ASKED, DEPTH, WIDTH, Place, power_rule
+from meanfield.parametrizations.exponents.power_places import ASKED, DEPTH, WIDTH, RecordPosition, power_rule
 from meanfield.parametrizations.exponents.power_rules import (
     ZERO,
     Chain,
@@ -41,12 +41,12 @@ from meanfield.parametrizations.exponents.unknown_steps import refuse
 
 
 @power_rule(Sequential)
-def _sequential(record: Sequential, at: Place) -> Rule:
+def _sequential(record: Sequential, at: RecordPosition) -> Rule:
     return Chain([at.make(one) for one in record.blocks])
 
 
 @power_rule(Residual)
-def _residual(record: Residual, at: Place) -> Rule:
+def _residual(record: Residual, at: RecordPosition) -> Rule:
     deep = at.size == DEPTH and at.skips == 0
     strength = at.number(record.mu)
     if deep and strength != 1:
@@ -68,7 +68,7 @@ def _residual(record: Residual, at: Place) -> Rule:
 
 
 @power_rule(Dense)
-def _dense(record: Dense, at: Place) -> Rule:
+def _dense(record: Dense, at: RecordPosition) -> Rule:
     refuse(record, ASKED)
     at.refuse_chain("Dense")
     kind = next(at.kinds)
@@ -80,12 +80,12 @@ def _dense(record: Dense, at: Place) -> Rule:
     return made
 
 
-def _fans(kind: str, at: Place) -> tuple[Fraction, Fraction]:
+def _fans(kind: str, at: RecordPosition) -> tuple[Fraction, Fraction]:
     """Exponents of fan-in and fan-out: inputs and the output have a fixed number of entries."""
     return Fraction(at.size == WIDTH and kind != "input"), Fraction(at.size == WIDTH and kind != "readout")
 
 
-def _bias(record: Dense, kind: str, at: Place) -> Moved | None:
+def _bias(record: Dense, kind: str, at: RecordPosition) -> Moved | None:
     if isinstance(record.sigma_b, Schedule):
         falls = at.falls(record.sigma_b, "the sigma_b of a Dense")
     elif at.number(record.sigma_b) == 0:
@@ -100,11 +100,11 @@ def _bias(record: Dense, kind: str, at: Place) -> Moved | None:
 
 
 @power_rule(Nonlinearity)
-def _nonlinearity(record: Nonlinearity, at: Place) -> Rule:
+def _nonlinearity(record: Nonlinearity, at: RecordPosition) -> Rule:
     return _function(record, at)
 
 
-def _function(record: Nonlinearity | Gate, at: Place) -> Function:
+def _function(record: Nonlinearity | Gate, at: RecordPosition) -> Function:
     refuse(record, ASKED)
     phi = activation(record.activation)
     at.refuse_chain("activations")
@@ -118,30 +118,30 @@ def _function(record: Nonlinearity | Gate, at: Place) -> Function:
 
 
 @power_rule(Gate)
-def _gate(record: Gate, at: Place) -> Rule:
+def _gate(record: Gate, at: RecordPosition) -> Rule:
     value = at.make(record.value)
     return Product(at.watch, value, Chain([at.make(record.gate), _function(record, at)]))
 
 
 @power_rule(Norm)
-def _norm(record: Norm, at: Place) -> Rule:
+def _norm(record: Norm, at: RecordPosition) -> Rule:
     return Chain([Normalized(), at.gains()]) if record.affine else Normalized()
 
 
 @power_rule(AffineNorm)
-def _affine_norm(record: AffineNorm, at: Place) -> Rule:
+def _affine_norm(record: AffineNorm, at: RecordPosition) -> Rule:
     return at.gains()
 
 
 @power_rule(Scale)
-def _scale(record: Scale, at: Place) -> Rule:
+def _scale(record: Scale, at: RecordPosition) -> Rule:
     if at.number(record.factor) != 1:
         at.refuse_chain("factors that are not 1")
     return Times(at.falls(record.factor, "the factor of a Scale"))
 
 
 @power_rule(Pool)
-def _pool(record: Pool, at: Place) -> Rule:
+def _pool(record: Pool, at: RecordPosition) -> Rule:
     refuse(record, ASKED)
     at.refuse_chain("pools")
     at.ends_in_dense = False
@@ -155,7 +155,7 @@ def rules_of(
     affine: list[Affine] = []
 
     def made(record: Block, kinds: list[str], outside: bool) -> Rule:
-        return Place(scheme, size, values, watch, iter(kinds), outside, affine=affine).make(record)
+        return RecordPosition(scheme, size, values, watch, iter(kinds), outside, affine=affine).make(record)
 
     first = made(network.first, ["input"], True)
     block = made(network.block, ["hidden"] * len(dense_of(network.block)), False)

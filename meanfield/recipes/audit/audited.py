@@ -9,9 +9,9 @@ from typing import Any
 from meanfield.base.answers.export import Result, plain
 from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.answers.results import MeanFieldError, one_line
-from meanfield.base.arguments import spoken
+from meanfield.base.arguments import validated
 from meanfield.recipes.audit.configurations import read
-from meanfield.recipes.audit.keys import Found, taken
+from meanfield.recipes.audit.keys import Reading, taken
 from meanfield.recipes.audit.recognition import outside, recognized, section
 from meanfield.recipes.description.recipe_report import Comparison, Report
 from meanfield.recipes.one_recipe import Recipe
@@ -76,7 +76,7 @@ class Audit(Result):
         return wrapped(f"assumed: {self.assumed}\n\n{self.recipe}\n\n{self.keys}")
 
 
-@spoken
+@validated
 def audit(config: Any, *, reader: object = None) -> Audit:
     """What a configuration of a transformer says of its initialization: the recipe that it is, and what was assumed.
 
@@ -106,7 +106,7 @@ def audit(config: Any, *, reader: object = None) -> Audit:
     return Audit(recipe, one.name, assumed, held.read, held.defaults, ignored, held.unknown)
 
 
-def _recipe(found: Found) -> Recipe:
+def _recipe(found: Reading) -> Recipe:
     """The recipe at its sizes, with every matrix that all passes through drawn at random."""
     sizes = {name: value for name, value in found.sizes.items() if value is not None}
     row = Row(f"config: {found.row}", found.make, found.laws, sizes, found.source, found.more, found.notes)

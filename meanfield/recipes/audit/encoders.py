@@ -6,7 +6,7 @@ from typing import Any
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.recipes.audit.hugging_face import CROSS, IGNORED, RANGE
-from meanfield.recipes.audit.keys import NEEDED, Found, Key, Reader, Refused, Values, positive, size, truth, word
+from meanfield.recipes.audit.keys import NEEDED, Key, Reader, Reading, Refused, Values, positive, size, truth, word
 from meanfield.recipes.audit.meanings import activation_of, heads_fit, times
 from meanfield.recipes.description.matrix_laws import normal, trunc_normal_
 from meanfield.recipes.rows.catalog import row_of
@@ -28,7 +28,7 @@ def _sizes(v: Values, **more: Any) -> dict[str, Any]:
             "hidden": v.intermediate_size, **more}  # fmt: skip
 
 
-def _bert(v: Values) -> Found:
+def _bert(v: Values) -> Reading:
     sizes = _sizes(v, context=v.max_position_embeddings, vocabulary=v.vocab_size)
     laws: dict[str, Any] = dict(row_of("bert-hf").laws)
     laws |= {} if v.tie_word_embeddings else {"head": FLAT}
@@ -36,7 +36,7 @@ def _bert(v: Values) -> Found:
     more = {"tied": v.tie_word_embeddings, "input_norm": True, "final_norm": False}
     notes = (*row_of("bert-hf").notes,
              "its head has a matrix of its own and a norm before the embeddings' matrix, which are not followed.")
-    return Found("bert-hf", shape, laws, sizes, v.initializer_range, more, notes,
+    return Reading("bert-hf", shape, laws, sizes, v.initializer_range, more, notes,
                  row_of("bert-hf").source)  # fmt: skip
 
 
@@ -48,7 +48,7 @@ BERT = Reader(
 )  # fmt: skip
 
 
-def _vit(v: Values) -> Found:
+def _vit(v: Values) -> Reading:
     tiles, rest = divmod(v.image_size, v.patch_size)
     if rest:
         raise MeanFieldError(
@@ -61,7 +61,7 @@ def _vit(v: Values) -> Found:
     sizes = _sizes(v, context=tiles**2 + 1)
     shape = Transformer(activation_of(v.hidden_act), causal=False)
     notes = (f"a patch of {pixels} pixels of variance 1 is embedded by the patch convolution; the class token is not.",)
-    return Found("vit-hf", shape, laws, sizes, v.initializer_range, {}, notes,
+    return Reading("vit-hf", shape, laws, sizes, v.initializer_range, {}, notes,
                  row_of("vit-hf").source)  # fmt: skip
 
 
@@ -72,7 +72,7 @@ VIT = Reader(
 )  # fmt: skip
 
 
-def _t5(v: Values) -> Found:
+def _t5(v: Values) -> Reading:
     gated = v.feed_forward_proj.startswith("gated-")
     name = v.feed_forward_proj.removeprefix("gated-")
     phi = activation_of("gelu_new" if gated and name == "gelu" else name)
@@ -90,7 +90,7 @@ def _t5(v: Values) -> Found:
              f"a bias of deviation {bias:.2g} by distance is added to the scores, and is left out.")  # fmt: skip
     shape = Transformer(phi, gated, "rms", causal=False, head=v.d_kv)
     row, more = "t5-v1.1" if gated else "t5", {"tied": v.tie_word_embeddings}
-    return Found(row, shape, laws, sizes, v.initializer_factor, more, notes, row_of(row).source)
+    return Reading(row, shape, laws, sizes, v.initializer_factor, more, notes, row_of(row).source)
 
 
 T5 = Reader(

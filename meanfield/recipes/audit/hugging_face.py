@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.recipes.audit.keys import NEEDED, Found, Key, Reader, Refused, Values, positive, size, truth, word
+from meanfield.recipes.audit.keys import NEEDED, Key, Reader, Reading, Refused, Values, positive, size, truth, word
 from meanfield.recipes.audit.meanings import activation_of, heads_fit, times
 from meanfield.recipes.rows.catalog import row_of
 from meanfield.recipes.rows.language import FLAT
@@ -56,7 +56,7 @@ def window(context: int, width: int | None, used: bool = True) -> tuple[int, tup
     return width, (f"the context is taken as its sliding window, {width} of {context} tokens, which is seen whole.",)
 
 
-def _gpt2(v: Values) -> Found:
+def _gpt2(v: Values) -> Reading:
     heads_fit(v.n_embd, v.n_head, None, ("n_embd", "n_head", ""))
     laws: dict[str, Any] = dict(row_of("gpt2").laws)
     factor = "1" if v.scale_attn_weights else "sqrt(h)"
@@ -69,7 +69,7 @@ def _gpt2(v: Values) -> Found:
              "context": v.n_positions, "vocabulary": v.vocab_size}  # fmt: skip
     more = {"tied": v.tie_word_embeddings}
     shape = Transformer(activation_of(v.activation_function))
-    return Found("gpt2", shape, laws, sizes, v.initializer_range, more, source=row_of("gpt2").source)
+    return Reading("gpt2", shape, laws, sizes, v.initializer_range, more, source=row_of("gpt2").source)
 
 
 GPT2 = Reader(
@@ -116,7 +116,7 @@ def kin(
 def _llama(row: str, place: str = "pre", qk_norm: bool = False, slides: bool = False, note: str = "") -> Any:
     """The builder of Llama and of what differs from it by the place of norms and a norm of queries and keys."""
 
-    def build(v: Values) -> Found:
+    def build(v: Values) -> Reading:
         sizes = sizes_of(v)
         used = slides and v.use_sliding_window is not False
         sizes["context"], notes = window(sizes["context"], v.sliding_window, used)
@@ -128,7 +128,7 @@ def _llama(row: str, place: str = "pre", qk_norm: bool = False, slides: bool = F
             head=v.head_dim,
         )  # fmt: skip
         said = (*notes, *scaled(v), *((note,) if note else ()))
-        return Found(row, shape, laws, sizes, v.initializer_range, {"tied": v.tie_word_embeddings}, said,
+        return Reading(row, shape, laws, sizes, v.initializer_range, {"tied": v.tie_word_embeddings}, said,
                      row_of(row).source)  # fmt: skip
 
     return build
@@ -166,7 +166,7 @@ def _capped(v: Values, width: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _gemma2(v: Values) -> Found:
+def _gemma2(v: Values) -> Reading:
     sizes = sizes_of(v)
     sizes["context"], slid = window(sizes["context"], v.sliding_window)
     laws: dict[str, Any] = dict(row_of("gemma2").laws)
@@ -175,7 +175,7 @@ def _gemma2(v: Values) -> Found:
     shape = Transformer(activation_of(v.hidden_activation), True, "rms", place="peri", rotary=v.rope_theta,
                         head=v.head_dim)  # fmt: skip
     notes = (*slid, *scaled(v), *_capped(v, sizes["width"]))
-    return Found("gemma2", shape, laws, sizes, v.initializer_range, {"tied": v.tie_word_embeddings}, notes,
+    return Reading("gemma2", shape, laws, sizes, v.initializer_range, {"tied": v.tie_word_embeddings}, notes,
                  row_of("gemma2").source)  # fmt: skip
 
 
@@ -188,13 +188,13 @@ GEMMA2 = _reader(
 )  # fmt: skip
 
 
-def _gpt_neox(v: Values) -> Found:
+def _gpt_neox(v: Values) -> Reading:
     sizes = sizes_of(v)
     laws = {k: law for k, law in row_of("neox-hf").laws.items() if k != "head" or not v.tie_word_embeddings}
     base = v.rope_theta if v.rotary_pct else 0
     shape = Transformer(activation_of(v.hidden_act), parallel=v.use_parallel_residual, rotary=base)
     notes = scaled(v) + turned(v.rotary_pct)
-    return Found("neox-hf", shape, laws, sizes, v.initializer_range, {"tied": v.tie_word_embeddings},
+    return Reading("neox-hf", shape, laws, sizes, v.initializer_range, {"tied": v.tie_word_embeddings},
                  notes, row_of("neox-hf").source)  # fmt: skip
 
 

@@ -94,7 +94,7 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Found:
+class Reading:
     """What a reader makes of values: the public recipe that they are, the architecture as a function of its sizes, the
     laws of its matrices, the sizes, the base deviation, what a `Recipe` is told beside, and what is to be said."""
 
@@ -121,7 +121,7 @@ class Reader:
     name: str
     assumed: str
     keys: tuple[Key, ...]
-    build: Callable[[Values], Found]
+    build: Callable[[Values], Reading]
     types: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()

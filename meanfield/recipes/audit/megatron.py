@@ -7,7 +7,7 @@ from typing import Any
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.recipes.audit.configurations import LINE
 from meanfield.recipes.audit.hugging_face import turned
-from meanfield.recipes.audit.keys import NEEDED, Found, Key, Reader, Refused, Values, positive, size, truth, word
+from meanfield.recipes.audit.keys import NEEDED, Key, Reader, Reading, Refused, Values, positive, size, truth, word
 from meanfield.recipes.audit.meanings import ACTIVATIONS, activation_of, heads_fit, times
 from meanfield.recipes.description.matrix_laws import Law, normal, xavier_uniform
 from meanfield.recipes.rows.language import FLAT, SCALED
@@ -17,7 +17,7 @@ CALLED = dict(ACTIVATIONS) | {"F.gelu": "gelu", "F.silu": "silu", "F.relu": "rel
 SCORES = "apply_query_key_layer_scaling divides scores by l and multiplies them again before the softmax: no change."
 
 
-def _megatron(v: Values) -> Found:
+def _megatron(v: Values) -> Reading:
     d, heads = v.hidden_size, v.num_attention_heads
     if v.kv_channels is None:
         heads_fit(d, heads, v.num_query_groups, ("hidden_size", "num_attention_heads", "num_query_groups"))
@@ -48,7 +48,7 @@ def _megatron(v: Values) -> Found:
              "context": v.max_position_embeddings, "vocabulary": v.padded_vocab_size}  # fmt: skip
     more = {"tied": not v.untie_embeddings_and_output_weights}
     notes += turned(v.rotary_percent) if rope else ()
-    return Found(row, shape, laws, sizes, v.init_method_std, more, notes,
+    return Reading(row, shape, laws, sizes, v.init_method_std, more, notes,
                  "NVIDIA/Megatron-LM megatron/core/utils.py 862-871; transformer_config.py 388-417, 2571-2610")
 
 
@@ -130,7 +130,7 @@ def _init(name: str, key: str) -> Law:
     return INITS[name]
 
 
-def _neox(v: Values) -> Found:
+def _neox(v: Values) -> Reading:
     d, heads = v.hidden_size, v.num_attention_heads
     heads_fit(d, heads, v.num_kv_heads, ("hidden_size", "num_attention_heads", "num_kv_heads"))
     gated = v.activation in GATED
@@ -155,7 +155,7 @@ def _neox(v: Values) -> Found:
     notes += ("wang_init takes no notice of the fan-in of the second matrix of a branch.",) if small else ()
     if v.gpt_j_residual and v.gpt_j_tied:
         notes += ("one norm serves both branches: as two of gain 1 at the start.",)
-    return Found("neox-small-wang" if small else "neox", shape, laws, sizes, v.init_method_std,
+    return Reading("neox-small-wang" if small else "neox", shape, laws, sizes, v.init_method_std,
                  {"tied": not v.no_weight_tying}, notes,
                  "EleutherAI/gpt-neox megatron/model/init_functions.py 25-227; transformer.py 1063-1177")  # fmt: skip
 

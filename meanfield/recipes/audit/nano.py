@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from meanfield.recipes.audit.keys import NEEDED, Found, Key, Reader, Refused, Values, positive, size, truth
+from meanfield.recipes.audit.keys import NEEDED, Key, Reader, Reading, Refused, Values, positive, size, truth
 from meanfield.recipes.audit.meanings import heads_fit, times
 from meanfield.recipes.description.matrix_laws import normal
 from meanfield.recipes.rows.catalog import row_of
@@ -12,7 +12,7 @@ from meanfield.recipes.rows.language import FLAT
 from meanfield.recipes.rows.recipe_shapes import Transformer, each
 
 
-def _nanogpt(v: Values) -> Found:
+def _nanogpt(v: Values) -> Reading:
     heads_fit(v.n_embd, v.n_head, None, ("n_embd", "n_head", ""))
     sizes = {"depth": v.n_layer, "width": v.n_embd, "heads": v.n_head, "hidden": 4 * v.n_embd, "context": v.block_size,
              "vocabulary": v.vocab_size}  # fmt: skip
@@ -23,7 +23,7 @@ def _nanogpt(v: Values) -> Found:
         laws, notes = _scaled(v), ("the output multiplier is missing when it generates.",) if v.mup_enabled else ()
         row = "completep" if v.depth_alpha_enabled else "nanogpt-mup"
         source = "EleutherAI/nanoGPT-mup model.py 63-78, 113-118, 128-134, 158-177, 206-225"
-    return Found(row, Transformer("gelu"), laws, sizes, v.init_std, {"tied": True}, notes, source)
+    return Reading(row, Transformer("gelu"), laws, sizes, v.init_std, {"tied": True}, notes, source)
 
 
 def _scaled(v: Values) -> dict[str, Any]:
@@ -59,7 +59,7 @@ NANOGPT = Reader(
 )  # fmt: skip
 
 
-def _llama2c(v: Values) -> Found:
+def _llama2c(v: Values) -> Reading:
     heads_fit(v.dim, v.n_heads, v.n_kv_heads, ("dim", "n_heads", "n_kv_heads"))
     hidden = v.hidden_dim or -(-int(2 * 4 * v.dim / 3) // v.multiple_of) * v.multiple_of
     sizes = {"depth": v.n_layers, "width": v.dim, "heads": v.n_heads, "groups": v.n_kv_heads or v.n_heads,
@@ -67,7 +67,7 @@ def _llama2c(v: Values) -> Found:
     row = row_of("llama2.c")
     notes = ("w3, which makes one factor of the gate, is divided by sqrt(2 L); w2, which ends the branch, is not.",)
     shape = Transformer("silu", True, "rms", rotary=True)
-    return Found("llama2.c", shape, row.laws, sizes, 0.02, {"tied": True}, notes, row.source)
+    return Reading("llama2.c", shape, row.laws, sizes, 0.02, {"tied": True}, notes, row.source)
 
 
 LLAMA2C = Reader(

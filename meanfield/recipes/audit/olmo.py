@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.recipes.audit.keys import NEEDED, Found, Key, Reader, Refused, Values, positive, size, truth, word
+from meanfield.recipes.audit.keys import NEEDED, Key, Reader, Reading, Refused, Values, positive, size, truth, word
 from meanfield.recipes.audit.meanings import heads_fit, times
 from meanfield.recipes.description.matrix_laws import Law, normal, truncated
 from meanfield.recipes.rows.language import FLAT
@@ -43,7 +43,7 @@ def _olmo_laws(v: Values) -> dict[str, Any]:
     return found | {"position": flat, "head": by_width}
 
 
-def _olmo(v: Values) -> Found:
+def _olmo(v: Values) -> Reading:
     groups = 1 if v.multi_query_attention else v.n_kv_heads
     if v.multi_query_attention and v.n_kv_heads not in (None, 1):
         raise MeanFieldError(
@@ -71,7 +71,7 @@ def _olmo(v: Values) -> Found:
         notes += (f"scale_emb_init does nothing with init_fn {v.init_fn}.",)
     more = {"tied": v.weight_tying, "input_norm": v.embedding_layer_norm}
     row = "olmo2" if v.norm_after and v.init_fn == "normal" else f"olmo-{v.init_fn.replace('_', '-')}"
-    return Found(row, shape, laws, sizes, v.init_std, more, notes,
+    return Reading(row, shape, laws, sizes, v.init_std, more, notes,
                  "allenai/OLMo olmo/model.py 483-506, 707-726, 865-886, 1173-1230; olmo/initialization.py")  # fmt: skip
 
 
@@ -117,7 +117,7 @@ def _core_laws(v: Values) -> dict[str, Any]:
     return each(flat, low, up=low, gate=flat, token=own or normal("1")) | {"head": head}
 
 
-def _core(v: Values) -> Found:
+def _core(v: Values) -> Reading:
     heads, groups = v.block_sequence_mixer_n_heads, v.block_sequence_mixer_n_kv_heads
     if v.block_sequence_mixer_head_dim is None:
         heads_fit(v.d_model, heads, groups, ("d_model", "n_heads", "n_kv_heads"))
@@ -141,7 +141,7 @@ def _core(v: Values) -> Found:
     )  # fmt: skip
     more = {"tied": v.tie_word_embeddings, "input_norm": v.embedding_norm_name is not None}
     row = "olmo-core" if v.init_method == "normal" else f"olmo-core-{v.init_method.replace('_', '-')}"
-    return Found(row, shape, laws, sizes, v.init_std, more,
+    return Reading(row, shape, laws, sizes, v.init_std, more,
                  (WHOLE,) if whole else (),
                  "allenai/OLMo-core src/olmo_core/nn/transformer/init.py; attention/__init__.py 727-771")  # fmt: skip
 

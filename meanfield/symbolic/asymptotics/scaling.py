@@ -16,7 +16,7 @@ from typing import Any
 import sympy as sp
 
 from meanfield.base.answers.results import Law, MeanFieldError, Term
-from meanfield.base.arguments import shown, spoken
+from meanfield.base.arguments import shown, validated
 from meanfield.base.symbols import K
 from meanfield.functions.reading.parser import expression
 from meanfield.symbolic.averages.expansions.powerlog import Sum
@@ -41,7 +41,7 @@ class Decay:
     log_j: tuple[Term, ...]
 
 
-@spoken
+@validated
 def decay(gain: Mapping[Any, object], log_chi: Mapping[Any, object] | None = None) -> Decay:
     """The law of δ' = δ + Σ gain[m] δ^m, leading coefficient negative, and of log J = Σ_l Σ_k log_chi[k] δ^k.
 

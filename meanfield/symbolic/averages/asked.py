@@ -6,7 +6,7 @@ from itertools import combinations
 
 import sympy as sp
 
-from meanfield.base.arguments import name_of, shown, spoken
+from meanfield.base.arguments import name_of, shown, validated
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.symbols import Z, parameter, recognise, z
 from meanfield.functions.activations import formula
@@ -16,7 +16,7 @@ from meanfield.symbolic.averages.existence import refuse_no_covariance, refuse_n
 from meanfield.symbolic.averages.node import Average, expression
 
 
-@spoken
+@validated
 def average(f, cov, mean=None, *, variables=None) -> sp.Expr:
     r"""⟨f⟩ over Gaussian variables of covariance `cov`, as a node; f is written in the caller's own symbols.
 

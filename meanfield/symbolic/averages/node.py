@@ -14,7 +14,7 @@ import sympy as sp
 from sympy.core.expr import AtomicExpr
 
 from meanfield.base.answers.results import InfiniteAverage, MeanFieldError, NoClosedForm
-from meanfield.base.arguments import scalar, shown, spoken, whole
+from meanfield.base.arguments import scalar, shown, validated, whole
 from meanfield.base.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z, z
 from meanfield.functions import balls, regions, zeros
 from meanfield.functions.derivatives import derivative
@@ -249,7 +249,7 @@ class Average(Node):
         except NoClosedForm:
             return self
 
-    @spoken
+    @validated
     def ball(self, digits: int = 30):
         """A ball (python-flint `arb`) that provably contains the value; the covariance must be numeric.
 

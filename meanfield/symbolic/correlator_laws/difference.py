@@ -1,8 +1,8 @@
 r"""Linear difference equations x_{l+1} = m_l x_l + s_l as l → ∞, m and s series in powers of l and log l with exact
 coefficients, times exponentials.
 
-A sequence is ρ^l times a series that is known down to a power of l (`Expansion`). With x = ρ^l y and m = μ(1 + h) the
-equation of y is
+A sequence is ρ^l times a series that is known down to a power of l (`DifferenceExpansion`). With x = ρ^l y and m = μ(1
++ h) the equation of y is
 
     l y′ − a y = l s/μ + (l h − a) y − l (½ y″ + y‴/6 + …),    a = lim l h,
 
@@ -47,7 +47,7 @@ class NotFar(Exception):
 
 
 @dataclass(frozen=True)
-class Expansion:
+class DifferenceExpansion:
     """ρ^l times a series in l and log l, known down to (excluding) l^rest; None: nothing is left out but what is
     exponentially smaller."""
 
@@ -79,15 +79,15 @@ class Calculus:
     def size(self, k: Key) -> fmpq:
         return k[0] + k[1] * self.value if k[1] else k[0]
 
-    def made(self, terms: Series, rest: fmpq | None, rate: Rate) -> Expansion:
+    def made(self, terms: Series, rest: fmpq | None, rate: Rate) -> DifferenceExpansion:
         """Without the terms that `rest` covers, and those that are 0."""
         kept = {k: c for k, c in terms.items() if (rest is None or self.size(k) > rest) and not self._nothing(c)}
-        return Expansion(kept, rest, rate)
+        return DifferenceExpansion(kept, rest, rate)
 
     def _nothing(self, c: Exact) -> bool:
         return not c or (self.is_zero is not None and c.number is None and self.is_zero(c))
 
-    def lead(self, x: Expansion) -> fmpq | None:
+    def lead(self, x: DifferenceExpansion) -> fmpq | None:
         """The largest power of l in it, or what it is known to be below; None for 0."""
         return max((self.size(k) for k in x.terms), default=x.rest)
 
@@ -107,10 +107,10 @@ class Calculus:
             raise MeanFieldError("Which of two exponentials is larger is not decided by the digits known here.")
         return 1 if gap > 0 else -1
 
-    def constant(self, c: Exact) -> Expansion:
-        return Expansion({UNIT: c} if c else {}, None, (NONE,) * len(self.bases))
+    def constant(self, c: Exact) -> DifferenceExpansion:
+        return DifferenceExpansion({UNIT: c} if c else {}, None, (NONE,) * len(self.bases))
 
-    def plus(self, *parts: Expansion) -> Expansion:
+    def plus(self, *parts: DifferenceExpansion) -> DifferenceExpansion:
         """A sum: what is exponentially smaller is left out."""
         live = [p for p in parts if p.terms or p.rest is not None]
         if not live:
@@ -125,7 +125,7 @@ class Calculus:
             raise MeanFieldError("The leading sources of a correlator cancel; what is exponentially smaller decides.")
         return total
 
-    def times(self, a: Expansion, b: Expansion) -> Expansion:
+    def times(self, a: DifferenceExpansion, b: DifferenceExpansion) -> DifferenceExpansion:
         rate = tuple(x + y for x, y in zip(a.rate, b.rate))
         rests = []
         for x, y in ((a, b), (b, a)):
@@ -135,11 +135,11 @@ class Calculus:
         rest = max(rests, default=None)
         return self.made(self.ring(rest).product(a.terms, b.terms), rest, rate)
 
-    def scaled(self, a: Expansion, c: Exact, shift: Key = UNIT) -> Expansion:
+    def scaled(self, a: DifferenceExpansion, c: Exact, shift: Key = UNIT) -> DifferenceExpansion:
         rest = None if a.rest is None else a.rest + self.size(shift)
-        return Expansion(scaled(a.terms, c, shift), rest, a.rate) if c else self.constant(ZERO)
+        return DifferenceExpansion(scaled(a.terms, c, shift), rest, a.rate) if c else self.constant(ZERO)
 
-    def power(self, x: Expansion, n: int) -> Expansion:
+    def power(self, x: DifferenceExpansion, n: int) -> DifferenceExpansion:
         """x^n for a whole number n. Raises: MeanFieldError for 1/0, and where the leading order is not known."""
         if n < 0:
             return self.power(self.inverse(x), -n)
@@ -148,7 +148,7 @@ class Calculus:
             out = self.times(out, x)
         return out
 
-    def inverse(self, x: Expansion) -> Expansion:
+    def inverse(self, x: DifferenceExpansion) -> DifferenceExpansion:
         ring = self.ring(x.rest)
         if not x.terms:
             raise MeanFieldError("The leading order of a quantity that is divided by is not known.")
@@ -167,7 +167,7 @@ class Calculus:
     def reciprocal(self, c: Exact) -> Exact:
         return self.atoms.reciprocal(c)
 
-    def real_power(self, x: Expansion, p: fmpq) -> Expansion:
+    def real_power(self, x: DifferenceExpansion, p: fmpq) -> DifferenceExpansion:
         """x^p for a series led by 1·l^…, without an exponential."""
         ring = self.ring(x.rest)
         top, c = ring.ordered(x.terms)[0]
@@ -180,7 +180,7 @@ class Calculus:
         shift: Key = (top[0] * p, top[1] * p, NONE, 0)
         return self.made(scaled(series, ONE, shift), rest + self.size(shift), x.rate)
 
-    def later(self, x: Expansion) -> Expansion:
+    def later(self, x: DifferenceExpansion) -> DifferenceExpansion:
         """x_{l+1} of a sequence without an exponential: Σ x^(j)/j!."""
         ring = self.ring(x.rest)
         total, part, j = x.terms, x.terms, 0
@@ -190,7 +190,7 @@ class Calculus:
             total = plus(total, part)
         return self.made(total, x.rest, x.rate)
 
-    def earlier(self, x: Expansion) -> Expansion:
+    def earlier(self, x: DifferenceExpansion) -> DifferenceExpansion:
         """x_{l-1}."""
         ring = self.ring(x.rest)
         total, part, j = x.terms, x.terms, 0
@@ -202,7 +202,7 @@ class Calculus:
 
     # ------------------------------------------------------------------------------------------------- equations
 
-    def solved(self, m: Expansion, s: Expansion, free: Callable[[], Exact]) -> Expansion:
+    def solved(self, m: DifferenceExpansion, s: DifferenceExpansion, free: Callable[[], Exact]) -> DifferenceExpansion:
         """x with x_{l+1} = m_l x_l + s_l, m = μ^l-free: m.rate says which exponential the solution without s has, and
         m.terms are 1 + h. free: the constant of the start, asked for where it is not covered by what is left out."""
         sourceless = not s.terms and s.rest is None
@@ -214,7 +214,7 @@ class Calculus:
             return self._homed(m, self.constant(ZERO), home, free, m.rate)
         return self._homed(m, s, home, free, m.rate)
 
-    def home(self, m: Expansion) -> Key:
+    def home(self, m: DifferenceExpansion) -> Key:
         """The power l^a of the solution without a source."""
         if m.rest is not None and m.rest >= -1:
             raise NotFar
@@ -244,7 +244,9 @@ class Calculus:
             return None
         return a.terms.get((), fmpq(0)), a.terms.get(monomial, fmpq(0)) / lam.terms[monomial]
 
-    def _homed(self, m: Expansion, s: Expansion, home: Key, free: Callable[[], Exact], rate: Rate) -> Expansion:
+    def _homed(
+        self, m: DifferenceExpansion, s: DifferenceExpansion, home: Key, free: Callable[[], Exact], rate: Rate
+    ) -> DifferenceExpansion:
         """The free solution with the particular one, both ρ^l times series."""
         slow = replace(m, terms={k: c for k, c in m.terms.items() if k != UNIT and k != key(-1)})
         if any(m.rate):
@@ -263,12 +265,17 @@ class Calculus:
             rest = bound if s.rest is None else max(s.rest + 1, bound)
         return self.made(x, rest, rate)
 
-    def top(self, s: Expansion) -> fmpq:
+    def top(self, s: DifferenceExpansion) -> fmpq:
         """The largest power of l among its terms."""
         return max(self.size(k) for k in s.terms)
 
     def _iterated(
-        self, slow: Expansion, s: Expansion, slope: tuple[fmpq, fmpq], rest: fmpq | None, start: Series
+        self,
+        slow: DifferenceExpansion,
+        s: DifferenceExpansion,
+        slope: tuple[fmpq, fmpq],
+        rest: fmpq | None,
+        start: Series,
     ) -> Series:
         ring = self.ring(rest)
         source = scaled(s.terms, ONE, key(1))
@@ -292,7 +299,7 @@ class Calculus:
             total = plus(total, scaled(part, of(fmpq(-1)), key(1)))
         return total
 
-    def _forced(self, m: Expansion, s: Expansion) -> Expansion:
+    def _forced(self, m: DifferenceExpansion, s: DifferenceExpansion) -> DifferenceExpansion:
         """ρ^l y of a source that grows faster: y = (s + (μ/ρ)(1 + h) y − Σ y^(j)/j!)/(1 − μ/ρ), ρ^l s/ρ the source."""
         back = tuple(-r for r in s.rate)
         ratio = self.base(tuple(x + y for x, y in zip(m.rate, back)))
@@ -306,7 +313,7 @@ class Calculus:
         ring = self.ring(rest)
         y: Series = {}
         for _ in range(ROUNDS):
-            shifted = self.later(Expansion(y, rest, ())).terms
+            shifted = self.later(DifferenceExpansion(y, rest, ())).terms
             right = plus(source, ring.product(slow, y), scaled(plus(shifted, scaled(y, of(fmpq(-1)))), of(fmpq(-1))))
             new = {k: c for k, c in scaled(right, front).items() if c and ring.keeps(k)}
             new = self.made(new, rest, ()).terms  # as `later` has it

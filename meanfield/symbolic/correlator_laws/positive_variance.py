@@ -55,7 +55,7 @@ def _digits(e: sp.Expr) -> sp.Expr:
 
 
 @dataclass(frozen=True)
-class Place:
+class NearFixedPoint:
     """A network whose K comes to K* > 0: its numbers, and the fixed points of K. start: K at layer 1."""
 
     phi: Activation
@@ -74,7 +74,7 @@ class Place:
 
 
 @lru_cache(maxsize=64)
-def at_point(place: Place) -> System:
+def at_point(place: NearFixedPoint) -> System:
     """K → K* > 0 exponentially."""
     recursion, point = place.recursion(), place.point
     star, error = point.K.value, point.K.error
@@ -98,13 +98,13 @@ def at_point(place: Place) -> System:
     return System(recursion, setting, regime, place.points.status, _digits)
 
 
-def law_at_point(place: Place, name: str, order: int) -> CorrelatorLaw:
+def law_at_point(place: NearFixedPoint, name: str, order: int) -> CorrelatorLaw:
     """The law of a correlator where K comes exponentially close to K* > 0."""
     return far_enough(lambda _: at_point(place), name, order)
 
 
 @lru_cache(maxsize=16)
-def _slow(place: Place, reach: int) -> System:
+def _slow(place: NearFixedPoint, reach: int) -> System:
     """K → K* > 0 with χ_K = 1 by a power of l."""
     recursion, point = place.recursion(), place.point
     step, chi_J, star = recursion["K"], sp.diff(recursion["J"], J), point.K.value
@@ -137,7 +137,7 @@ def _rational(e: sp.Expr) -> sp.Expr:
     return e.xreplace({x: sp.Rational(x) for x in e.atoms(sp.Float)})
 
 
-def law_where_slow(place: Place, name: str, order: int) -> CorrelatorLaw:
+def law_where_slow(place: NearFixedPoint, name: str, order: int) -> CorrelatorLaw:
     """The law of a correlator where K comes to K* > 0 by a power of l."""
     return far_enough(lambda more: _slow(place, order + more), name, order)
 

@@ -1,9 +1,9 @@
 r"""What functions of K are along K^l as l → ∞: where K falls to 0, and where it settles at K* > 0.
 
-A `Setting` turns a coefficient of a map (an expression in K and averages over it) into an `Expansion` in l. Near a
-critical K* the distance is y, y′ = y(1 + g(y)); with u = A y^{-m} the map is u′ = u + 1 + Σ f_k u^{-k/m}, so u = l + v
-with a v that is a series in l and log l up to a constant, which the start decides. Elsewhere K comes exponentially
-close, and a coefficient is its value at K*.
+A `Setting` turns a coefficient of a map (an expression in K and averages over it) into an `DifferenceExpansion` in l.
+Near a critical K* the distance is y, y′ = y(1 + g(y)); with u = A y^{-m} the map is u′ = u + 1 + Σ f_k u^{-k/m}, so u =
+l + v with a v that is a series in l and log l up to a constant, which the start decides. Elsewhere K comes
+exponentially close, and a coefficient is its value at K*.
 
 Source: derived here.
 """
@@ -23,7 +23,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, ZERO, Atoms, Exact, of
 from meanfield.symbolic.asymptotics.higher_order.logseries import NONE, UNIT, Series, binomial, key, plus, scaled
-from meanfield.symbolic.correlator_laws.difference import ROUNDS, Calculus, Expansion, Rate
+from meanfield.symbolic.correlator_laws.difference import ROUNDS, Calculus, DifferenceExpansion, Rate
 from meanfield.symbolic.correlator_laws.local_series import Expander, PowerSeries
 from meanfield.symbolic.equality import equal, same_structure
 
@@ -37,8 +37,8 @@ class Setting(Protocol):
 
     @property
     def calculus(self) -> Calculus: ...
-    def coefficient(self, e: sp.Expr) -> Expansion: ...
-    def multiplier(self, e: sp.Expr) -> Expansion: ...
+    def coefficient(self, e: sp.Expr) -> DifferenceExpansion: ...
+    def multiplier(self, e: sp.Expr) -> DifferenceExpansion: ...
 
 
 class Approach:
@@ -60,7 +60,7 @@ class Approach:
         self.m = self.gain.first  # y^m is what leads the gain
         lead = self.gain.c[0]
         self.A = calculus.reciprocal((-lead).scaled(fmpq(self.m, share)))
-        self.known: dict[int, Expansion] = {}
+        self.known: dict[int, DifferenceExpansion] = {}
 
     def _amplitude(self, k: int) -> Exact:
         """A^{k/m}, so that y^k = A^{k/m} u^{-k/m}."""
@@ -74,7 +74,7 @@ class Approach:
         return out
 
     @cached_property
-    def u(self) -> Expansion:
+    def u(self) -> DifferenceExpansion:
         """A y^{-m} = l + …, with the constant of the start."""
         m, power = self.m, fmpq(-self.m, self.share)
         length, total, part = len(self.gain.c), None, None
@@ -99,14 +99,14 @@ class Approach:
             v = new
         raise MeanFieldError("The expansion of K at large depth does not converge.")
 
-    def y(self, k: int) -> Expansion:
+    def y(self, k: int) -> DifferenceExpansion:
         """y^k along the layers."""
         if k not in self.known:
             found = self.calculus.real_power(self.u, fmpq(-k, self.m))
             self.known[k] = self.calculus.scaled(found, self._amplitude(k))
         return self.known[k]
 
-    def along(self, series: PowerSeries) -> Expansion:
+    def along(self, series: PowerSeries) -> DifferenceExpansion:
         """A series in y as one in l."""
         calc = self.calculus
         parts = [calc.scaled(self.y(k), c) for k, c in zip(range(series.first, series.end), series.c) if c]
@@ -115,10 +115,10 @@ class Approach:
         rest = bound if whole.rest is None else max(bound, whole.rest)
         return calc.made(whole.terms, rest, whole.rate)
 
-    def coefficient(self, e: sp.Expr) -> Expansion:
+    def coefficient(self, e: sp.Expr) -> DifferenceExpansion:
         return self.along(self.expander(e))
 
-    def multiplier(self, e: sp.Expr) -> Expansion:
+    def multiplier(self, e: sp.Expr) -> DifferenceExpansion:
         return self.coefficient(e)
 
 
@@ -140,14 +140,14 @@ class Settled:
     def __init__(self, calculus: Calculus, value: Value, chi_K: sp.Expr, chi_J: sp.Expr, rates: list[Rate]) -> None:
         self.calculus, self.value, self.chi_K, self.chi_J, self.rates = calculus, value, chi_K, chi_J, rates
 
-    def coefficient(self, e: sp.Expr) -> Expansion:
+    def coefficient(self, e: sp.Expr) -> DifferenceExpansion:
         c, rate = self.value(e)
-        return Expansion({UNIT: c} if c else {}, None, rate)
+        return DifferenceExpansion({UNIT: c} if c else {}, None, rate)
 
-    def multiplier(self, e: sp.Expr) -> Expansion:
+    def multiplier(self, e: sp.Expr) -> DifferenceExpansion:
         a, b = powers_of(e, self.chi_K, self.chi_J)
         rate = tuple(a * x + b * y for x, y in zip(*self.rates))
-        return Expansion({UNIT: ONE}, None, rate)
+        return DifferenceExpansion({UNIT: ONE}, None, rate)
 
 
 def powers_of(e: sp.Expr, chi_K: sp.Expr, chi_J: sp.Expr) -> tuple[int, int]:
@@ -217,7 +217,7 @@ class HalfStable(Approach):
         self.chi_K = PowerSeries(0, (ONE, *slopes))
         super().__init__(calculus, Expander(atoms, node, place, length), gain, 1, reach)
 
-    def multiplier(self, e: sp.Expr) -> Expansion:
+    def multiplier(self, e: sp.Expr) -> DifferenceExpansion:
         return self.along(_powers(e, self)[0])
 
 
@@ -261,7 +261,7 @@ class SlowPoint(Approach):
 
         super().__init__(calculus, Expander(calculus.atoms, node, node(K), length), gain, 1, reach)
 
-    def multiplier(self, e: sp.Expr) -> Expansion:
+    def multiplier(self, e: sp.Expr) -> DifferenceExpansion:
         found, b = _powers(e, self)
         along = self.along(found)
         return replace(along, rate=tuple(fmpq(b) for _ in self.calculus.bases))

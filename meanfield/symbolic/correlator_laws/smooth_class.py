@@ -16,7 +16,7 @@ import sympy as sp
 
 from meanfield.base.answers.export import Result
 from meanfield.base.answers.results import MeanFieldError, Status, one_line
-from meanfield.base.arguments import choice, flag, scalar, shown, spoken
+from meanfield.base.arguments import choice, flag, scalar, shown, validated
 from meanfield.base.symbols import l, parameter, z
 from meanfield.functions.activations import activation as record
 from meanfield.functions.reading.parser import parse
@@ -79,7 +79,7 @@ class ClassLaw(Result):
         return f"{self.name} ~ {self.expr}   ({where})"
 
 
-@spoken
+@validated
 def class_law(
     quantity: str, *, weights: str = "gaussian", odd: bool = False, lambda_w: object = 1, lambda_b: object = 0
 ) -> ClassLaw:

@@ -26,7 +26,7 @@ from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.asymptotics.higher_order.coefficients import ZERO, Exact, expression
 from meanfield.symbolic.asymptotics.higher_order.logseries import Key, key
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.correlator_laws.difference import Calculus, Expansion, NotFar
+from meanfield.symbolic.correlator_laws.difference import Calculus, DifferenceExpansion, NotFar
 from meanfield.symbolic.correlator_laws.settings import Setting
 from meanfield.symbolic.recursion import Recursion
 
@@ -120,15 +120,15 @@ class System:
         self.calculus: Calculus = setting.calculus
         self.number = number
         self.names = {v.symbol: v.name for v in recursion.state}
-        self.solutions: dict[str, Expansion] = {}
+        self.solutions: dict[str, DifferenceExpansion] = {}
 
-    def solution(self, name: str) -> Expansion:
+    def solution(self, name: str) -> DifferenceExpansion:
         """X^l of one variable of the recursion."""
         if name not in self.solutions:
             self.solutions[name] = self._solved(name)
         return self.solutions[name]
 
-    def _solved(self, name: str) -> Expansion:
+    def _solved(self, name: str) -> DifferenceExpansion:
         if name == "K":
             return self.setting.coefficient(K)
         calc = self.calculus
@@ -165,7 +165,7 @@ class System:
             groups[place] = groups.get(place, sp.S.Zero) + sp.Mul(*held["rest"])
         return {place: c for place, c in groups.items() if c != 0}
 
-    def rate(self, e: sp.Expr) -> Expansion:
+    def rate(self, e: sp.Expr) -> DifferenceExpansion:
         """A learning rate of the layer that is made, l + 1, as a series in 1/l."""
         calc = self.calculus
         if e == 1:
@@ -182,9 +182,9 @@ class System:
                 raise MeanFieldError(f"The learning rate {e} is no series in powers of 1/l; no law is derived for it.")
             terms[key(fmpq(-int(p.p), int(p.q)))] = calc.atoms.of(c)
         rest = fmpq(-TAIL) if series.has(sp.Order) else None
-        return Expansion(terms, rest, (fmpq(0),) * len(calc.bases))
+        return DifferenceExpansion(terms, rest, (fmpq(0),) * len(calc.bases))
 
-    def normalized(self, name: str) -> tuple[Expansion, tuple[tuple[str, int], ...]]:
+    def normalized(self, name: str) -> tuple[DifferenceExpansion, tuple[tuple[str, int], ...]]:
         """X over its powers of K and Θ, and what these are."""
         over = QUANTITIES[name].over
         if name in CARRIED:
@@ -230,7 +230,7 @@ class System:
         own = law.variable, law.point, law.terms, law.remainder, law.remainder_logs
         return CorrelatorLaw(*own, name, self.regime, self.status, over=over, after=self.after)
 
-    def exponential(self, x: Expansion) -> sp.Expr:
+    def exponential(self, x: DifferenceExpansion) -> sp.Expr:
         rate = sp.S.Zero
         for r, b in zip(x.rate, self.calculus.bases):
             rate += expression(r) * sp.log(b)

@@ -17,7 +17,7 @@ from meanfield.symbolic.finite_width.correlator_maps import MEANS, WHERE
 from meanfield.symbolic.finite_width.ensembles import Ensemble, Orthogonal
 from meanfield.symbolic.finite_width.layer_law import PAIRED
 from meanfield.symbolic.finite_width.linear_correlators import KINDS
-from meanfield.symbolic.finite_width.monomials import Structure, Word, quantity
+from meanfield.symbolic.finite_width.monomials import Monomial, Structure, quantity
 from meanfield.symbolic.finite_width.neuron_fields import Preactivation, Sigma, Tensor, left
 from meanfield.symbolic.finite_width.weight_averages import WeightAverage, average_over_weights, leading, structure_of
 
@@ -86,21 +86,21 @@ def _averaged(kind: str, inputs: tuple[int, ...], weights: Ensemble, share: sp.E
     labels, factors, at = left(*range(1, 1 + len(inputs))), [], 0
     for name in KINDS[kind]:
         size = _LABELS[name]
-        words = [_of_inputs(w) for w in quantity(name, labels[at : at + size], inputs[at : at + size])]
-        factors.append([w for w in words if w.summand != 0])
+        monomials = [_of_inputs(w) for w in quantity(name, labels[at : at + size], inputs[at : at + size])]
+        factors.append([w for w in monomials if w.summand != 0])
         at += size
     whole = sp.Max(sp.S.One, share) * n if isinstance(weights, Orthogonal) else share * n
     return average_over_weights(*factors, weights=weights, size=whole, fan_in=share * n, of=kind)
 
 
-def _of_inputs(word: Word) -> Word:
+def _of_inputs(monomial: Monomial) -> Monomial:
     """σ(x) = x, and an input has no tangents."""
 
     def value(order: sp.Expr, a: sp.Expr, j: sp.Symbol) -> sp.Expr:
         return Preactivation(a, j) if order == 0 else sp.S.One if order == 1 else sp.S.Zero
 
-    summand = word.summand.replace(Sigma, value).replace(Tensor, lambda *_: sp.S.Zero)
-    return Word(summand, word.weights, word.biases, word.deltas, word.free)
+    summand = monomial.summand.replace(Sigma, value).replace(Tensor, lambda *_: sp.S.Zero)
+    return Monomial(summand, monomial.weights, monomial.biases, monomial.deltas, monomial.free)
 
 
 def _summed(term: sp.Expr, labels: list[sp.Symbol], fan_in: sp.Expr) -> sp.Expr:

@@ -1,4 +1,4 @@
-r"""Linear networks: the same words and pairings, exact in n, because the average over the layer before closes.
+r"""Linear networks: the same monomials and pairings, exact in n, because the average over the layer before closes.
 
 With σ(z) = z every summand is a product of z's and tensors of the layer before, whose averages are sums over set
 partitions of Kronecker deltas with one number each (`Moments`). A sum over all neurons of a product of deltas is
@@ -24,7 +24,7 @@ from meanfield.functions.reading.parser import expression
 from meanfield.symbolic.finite_width.ensembles import Ensemble, Independent, ensemble_of
 from meanfield.symbolic.finite_width.haar.pairings import Blocks, join
 from meanfield.symbolic.finite_width.layer_law import CONNECTED, PAIRED
-from meanfield.symbolic.finite_width.monomials import Word, lambda_b, lambda_w, quantity
+from meanfield.symbolic.finite_width.monomials import Monomial, lambda_b, lambda_w, quantity
 from meanfield.symbolic.finite_width.neuron_fields import Preactivation, Sigma, Tensor, left
 from meanfield.symbolic.finite_width.weight_averages import C_W, C_b, Pairing, paired
 
@@ -39,8 +39,8 @@ Moments = Mapping[str, Mapping[Blocks, sp.Expr]]  # {kind: {blocks of equal labe
 
 
 @lru_cache(maxsize=64)
-def _words(kind: str) -> tuple[tuple[Word, ...], ...]:
-    """The factors of a kind as words with σ(z) = z."""
+def _monomials(kind: str) -> tuple[tuple[Monomial, ...], ...]:
+    """The factors of a kind as monomials with σ(z) = z."""
     factors, first = [], 1
     for name in KINDS[kind]:
         labels = left(*range(first, first + _SIZE[name]))
@@ -49,11 +49,13 @@ def _words(kind: str) -> tuple[tuple[Word, ...], ...]:
     return tuple(tuple(w for w in f if w.summand != 0) for f in factors)
 
 
-def _linear(word: Word) -> Word:
+def _linear(monomial: Monomial) -> Monomial:
     def value(order: sp.Expr, a: sp.Expr, j: sp.Symbol) -> sp.Expr:
         return Preactivation(a, j) if order == 0 else sp.S.One if order == 1 else sp.S.Zero
 
-    return Word(word.summand.replace(Sigma, value), word.weights, word.biases, word.deltas, word.free)
+    return Monomial(
+        monomial.summand.replace(Sigma, value), monomial.weights, monomial.biases, monomial.deltas, monomial.free
+    )
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ def _layer(averaged, fan_in: sp.Expr, width: sp.Expr, law: dict[str, Any]) -> Li
 
 @lru_cache(maxsize=256)
 def _averages(kind: str, weights: Any, variance, bias, size, fan_in) -> tuple[Pairing, ...]:
-    return paired(_words(kind), ensemble_of(weights), variance, bias, size, fan_in)[1]
+    return paired(_monomials(kind), ensemble_of(weights), variance, bias, size, fan_in)[1]
 
 
 def _given(value: object, what: str) -> sp.Expr:

@@ -1,6 +1,6 @@
-r"""Words: sums over neurons of products of one layer's weights, and the quantities of a layer as sums of words.
+r"""Monomials: sums over neurons of products of one layer's weights, and the quantities of a layer as sums of monomials.
 
-A word is Π W_{i j} · Π b_i · Π δ_{i i'} · f, f a function of the layer before, summed over the labels j on the
+A monomial is Π W_{i j} · Π b_i · Π δ_{i i'} · f, f a function of the layer before, summed over the labels j on the
 right (and over `free` ones that no W carries). The preactivation and the differentials of the tangent kernel of the
 next layer follow from z′ = W σ(z) + b by the chain rule: a derivative by a parameter falls on this layer's own W or
 b, or on the old z. With legs D(i; a, b, …) = ∂_a ∂_b … z_i they are contractions over parameters, each with its λ_a:
@@ -37,7 +37,7 @@ CONTRACTIONS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Word:
+class Monomial:
     """Σ over the right labels of Π W_{i j} Π b_i Π δ_{i i'} · summand."""
 
     summand: sp.Expr
@@ -51,18 +51,18 @@ class Word:
         """The labels that are summed over."""
         return (*(j for _, j in self.weights), *self.free)
 
-    def shifted(self, by: int) -> Word:
-        """The same word, its right labels j1, j2, … numbered from `by` + 1 on."""
+    def shifted(self, by: int) -> Monomial:
+        """The same monomial, its right labels j1, j2, … numbered from `by` + 1 on."""
         new = {j: right(by + i) for i, j in enumerate(self.summed, 1)}
         weights = tuple((i, new[j]) for i, j in self.weights)
         free = tuple(new[j] for j in self.free)
         return replace(self, summand=relabelled(self.summand, new), weights=weights, free=free)
 
-    def times(self, other: Word) -> Word:
+    def times(self, other: Monomial) -> Monomial:
         """The product; its right labels are numbered on."""
         other = other.shifted(len(self.summed))
         ours = self.shifted(0)
-        return Word(
+        return Monomial(
             ours.summand * other.summand,
             ours.weights + other.weights,
             ours.biases + other.biases,
@@ -84,21 +84,21 @@ class Word:
         return space.join([*parts, head + inner])
 
 
-def word_product(*factors: Sequence[Word]) -> list[Word]:
-    """The product of sums of words, equal words added up."""
-    total = [Word(sp.S.One)]
-    for words in factors:
-        total = [one.times(two) for one in total for two in words]
+def monomial_product(*factors: Sequence[Monomial]) -> list[Monomial]:
+    """The product of sums of monomials, equal monomials added up."""
+    total = [Monomial(sp.S.One)]
+    for monomials in factors:
+        total = [one.times(two) for one in total for two in monomials]
     return merged(total)
 
 
-def merged(words: Sequence[Word]) -> list[Word]:
-    """Words that differ in their coefficient alone added up; zeros left out."""
+def merged(monomials: Sequence[Monomial]) -> list[Monomial]:
+    """Monomials that differ in their coefficient alone added up; zeros left out."""
     found: dict[tuple, sp.Expr] = {}
-    for word in words:
-        for term in sp.Add.make_args(sp.expand(word.summand)):
+    for monomial in monomials:
+        for term in sp.Add.make_args(sp.expand(monomial.summand)):
             number, rest = _coefficient(term)
-            key = (replace(word, summand=rest),)
+            key = (replace(monomial, summand=rest),)
             found[key] = found.get(key, sp.S.Zero) + number
     return [replace(key[0], summand=sp.factor(c) * key[0].summand) for key, c in found.items() if sp.expand(c) != 0]
 
@@ -109,9 +109,9 @@ def _coefficient(term: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
     return sp.Mul(*[f for f in sp.Mul.make_args(term) if not labels_of(f)]), sp.Mul(*rest)
 
 
-def quantity(name: str, labels: Sequence[Label], inputs: Sequence[int] | None = None) -> list[Word]:
+def quantity(name: str, labels: Sequence[Label], inputs: Sequence[int] | None = None) -> list[Monomial]:
     """z, H, dH, ddI or ddII of the next layer at neurons `labels` of it and at `inputs` (0, the only one, unless
-    given), as words of this layer's W and b and of the tensors of the layer before."""
+    given), as monomials of this layer's W and b and of the tensors of the layer before."""
     if name not in CONTRACTIONS:
         raise unknown("quantity", name, CONTRACTIONS)
     legs = CONTRACTIONS[name]
@@ -119,16 +119,18 @@ def quantity(name: str, labels: Sequence[Label], inputs: Sequence[int] | None = 
     if len(labels) != len(legs) or len(at) != len(legs):
         raise MeanFieldError(f"{name} has {len(legs)} labels and inputs, but {len(labels)} and {len(at)} were given.")
     letters = sorted({c for leg in legs for c in leg})
-    words: list[Word] = []
+    monomials: list[Monomial] = []
     for places in choices(("old", "w", "b"), repeat=len(letters)):
-        words += _chosen(legs, tuple(labels), at, dict(zip(letters, places)))
+        monomials += _chosen(legs, tuple(labels), at, dict(zip(letters, places)))
     if name == "z":
-        words.append(Word(sp.S.One, biases=(labels[0],)))
-    return merged([word.shifted(0) for word in words])
+        monomials.append(Monomial(sp.S.One, biases=(labels[0],)))
+    return merged([monomial.shifted(0) for monomial in monomials])
 
 
-def _chosen(legs: tuple[str, ...], labels: tuple[Label, ...], inputs: tuple, where: dict[str, str]) -> Iterator[Word]:
-    """The words in which each contracted parameter is an old one, a weight or a bias of this layer."""
+def _chosen(
+    legs: tuple[str, ...], labels: tuple[Label, ...], inputs: tuple, where: dict[str, str]
+) -> Iterator[Monomial]:
+    """The monomials in which each contracted parameter is an old one, a weight or a bias of this layer."""
     rate = sp.S.One
     deltas: list[tuple[Label, Label]] = []
     free: dict[str, Label] = {}
@@ -157,7 +159,7 @@ def _chosen(legs: tuple[str, ...], labels: tuple[Label, ...], inputs: tuple, whe
             for blocks in set_partitions(old)
         ]
     for f, found in terms:
-        yield Word(f * _tensors(found), tuple(weights), (), tuple(deltas), tuple(free.values()))
+        yield Monomial(f * _tensors(found), tuple(weights), (), tuple(deltas), tuple(free.values()))
 
 
 def _tensors(legs: list[tuple[Label, int, tuple[str, ...]]]) -> sp.Expr:

@@ -1,6 +1,6 @@
-r"""The average over one layer's weights: words → pairings → coincidences → expansion in 1/n → index structures.
+r"""The average over one layer's weights: monomials → pairings → coincidences → expansion in 1/n → index structures.
 
-A product of words (`monomials`) is averaged over this layer's W and b, given the layer before. The ensemble
+A product of monomials (`monomials`) is averaged over this layer's W and b, given the layer before. The ensemble
 (`ensembles`) says which labels on the left and on the right are equal; labels on the right that are left over are
 summed, and a sum over all j, k is one over j = k and one over j ≠ k. What remains are averages E[f] over the layer
 before, f of one or of several different neurons, which `layer_law` knows to order 1/n. Every step is kept, and prints
@@ -23,7 +23,7 @@ from meanfield.base.symbols import n
 from meanfield.base.tex.tabular import stacked
 from meanfield.symbolic.finite_width.ensembles import MOST_FACTORS, Ensemble, ensemble_of
 from meanfield.symbolic.finite_width.haar.pairings import all_pairings, join, set_partitions
-from meanfield.symbolic.finite_width.monomials import Label, Structure, Word, word_product
+from meanfield.symbolic.finite_width.monomials import Label, Monomial, Structure, monomial_product
 from meanfield.symbolic.finite_width.neuron_fields import (
     LETTERS,
     TENSOR_LATEX,
@@ -41,7 +41,7 @@ Law1 = Callable[[sp.Expr], tuple[sp.Expr, sp.Expr]]  # E[f] = first + second/n +
 @dataclass(frozen=True)
 class Pairing:
     """coefficient · δ_structure(i) · Σ of the summand over one label for each of `groups`, labels on the right that are
-    equal: a word after the average over W and b."""
+    equal: a monomial after the average over W and b."""
 
     structure: Structure
     coefficient: sp.Expr
@@ -56,16 +56,16 @@ class Pairing:
 
 @dataclass(frozen=True)
 class WeightAverage:
-    """E[product of words] over one layer's W and b, step by step.
+    """E[product of monomials] over one layer's W and b, step by step.
 
-    of: what was averaged, as it prints; words; pairings: after the average over W and b, labels on the right still
+    of: what was averaged, as it prints; monomials; pairings: after the average over W and b, labels on the right still
     summed over all neurons; sums: {structure: {f: coefficient}} after coincidences were told apart, the value being
     Σ coefficient · E[f] with f of different neurons, exact in n. `expanded(law)` puts in what is known of E[f].
     str(), `text` and `latex` print all of it.
     """
 
     of: str
-    words: tuple[Word, ...]
+    monomials: tuple[Monomial, ...]
     ensemble: Ensemble
     pairings: tuple[Pairing, ...]
     sums: dict[Structure, dict[sp.Expr, sp.Expr]] = field(hash=False)
@@ -105,7 +105,7 @@ class WeightAverage:
         law_of_W = {"gaussian": "Gaussian"}.get(self.ensemble.name, self.ensemble.name)
         lines = [how.average(self.of) + how.title(f" over {law_of_W} W and b:")]
         lines.append(how.title("monomials; those with an odd number of W or of b vanish"))
-        lines += ["  + " + how.word(w) for w in self.words]
+        lines += ["  + " + how.monomial(w) for w in self.monomials]
         lines.append(how.title("pairings: equal labels"))
         for p in self.pairings:
             which = ", ".join("=".join(map(name, g)) for g in p.groups)
@@ -141,7 +141,7 @@ class _Writer:
     """How steps are written: as text or as LaTeX."""
 
     name: Callable[[Any], str]
-    word: Callable[[Word], str]
+    monomial: Callable[[Monomial], str]
     title: Callable[[str], str]
     delta: str
     total: str
@@ -182,7 +182,7 @@ def _signed(e: sp.Expr) -> list[str]:
 _PLAIN = _Writer(str, str, str, "δ_{{{} {}}}", "Σ_{{{}}} ", " * ", "E[{}]".format, lambda e: [f"({e})/n"])
 _TEX = _Writer(
     sp.latex,
-    Word.latex,
+    Monomial.latex,
     _titled,
     r"\delta_{{{} {}}}",
     r"\sum_{{{}}} ",
@@ -208,7 +208,7 @@ def _natural(label: Label) -> tuple[int, str]:
 
 
 def average_over_weights(
-    *factors: Sequence[Word],
+    *factors: Sequence[Monomial],
     weights: object = "gaussian",
     variance: sp.Expr = C_W,
     bias: sp.Expr = C_b,
@@ -216,12 +216,13 @@ def average_over_weights(
     fan_in: sp.Expr = n,
     of: str = "product",
 ) -> WeightAverage:
-    r"""E over W and b of a product of sums of words, all of one layer, given the layer before.
+    r"""E over W and b of a product of sums of monomials, all of one layer, given the layer before.
 
-    factors: sums of words (`quantity`, or `Word`s of one's own), no more than 8 W's in a word after multiplication;
-    weights: "gaussian", "orthogonal", "uniform" or an `Independent`; variance: C_W, entries having variance C_W/n;
-    bias: C_b, of Gaussian biases; size: P, the larger of fan-in and fan-out, of which an orthogonal W is a block (n
-    unless given); fan_in: n, the number of labels on the right (a symbol, or an integer for values at that n).
+    factors: sums of monomials (`quantity`, or `Monomial`s of one's own), no more than 8 W's in a monomial after
+    multiplication; weights: "gaussian", "orthogonal", "uniform" or an `Independent`; variance: C_W, entries having
+    variance C_W/n; bias: C_b, of Gaussian biases; size: P, the larger of fan-in and fan-out, of which an orthogonal W
+    is a block (n unless given); fan_in: n, the number of labels on the right (a symbol, or an integer for values at
+    that n).
 
     Raises: MeanFieldError for an unknown ensemble, too many factors, or a cumulant that is needed and not given.
     Source: derived here; [orthogonal_weights] (4.9)-(4.16) is the case of four preactivations.
@@ -243,46 +244,49 @@ def average_over_weights(
         + C_b
     """
     ensemble = ensemble_of(weights)
-    words, pairings = paired(factors, ensemble, variance, bias, fan_in if size is None else sp.sympify(size), fan_in)
-    return WeightAverage(of, words, ensemble, pairings, _told_apart(pairings, fan_in))
+    monomials, pairings = paired(
+        factors, ensemble, variance, bias, fan_in if size is None else sp.sympify(size), fan_in
+    )
+    return WeightAverage(of, monomials, ensemble, pairings, _told_apart(pairings, fan_in))
 
 
 def paired(
-    factors: Sequence[Sequence[Word]],
+    factors: Sequence[Sequence[Monomial]],
     ensemble: Ensemble,
     variance: sp.Expr,
     bias: sp.Expr,
     size: sp.Expr,
     fan_in: sp.Expr,
-) -> tuple[tuple[Word, ...], tuple[Pairing, ...]]:
-    """(the words that do not vanish, what they are after the average over W and b); see `average_over_weights`."""
-    words = [w for w in word_product(*factors) if len(w.weights) % 2 == 0 == len(w.biases) % 2]
+) -> tuple[tuple[Monomial, ...], tuple[Pairing, ...]]:
+    """(the monomials that do not vanish, what they are after the average over W and b); see `average_over_weights`."""
+    monomials = [w for w in monomial_product(*factors) if len(w.weights) % 2 == 0 == len(w.biases) % 2]
     found: dict[tuple, sp.Expr] = {}
-    for word in words:
-        if len(word.weights) > MOST_FACTORS:
+    for monomial in monomials:
+        if len(monomial.weights) > MOST_FACTORS:
             raise MeanFieldError(
-                f"A product of {len(word.weights)} weights of one layer is not available: at most {MOST_FACTORS} are "
-                "averaged over."
+                f"A product of {len(monomial.weights)} weights of one layer is not available: at most {MOST_FACTORS} "
+                "are averaged over."
             )
-        for one in _paired(word, ensemble, variance, bias, size, fan_in):
+        for one in _paired(monomial, ensemble, variance, bias, size, fan_in):
             key = (one.structure, one.groups, one.summand)
             found[key] = found.get(key, sp.S.Zero) + one.coefficient
     pairings = (Pairing(s, sp.factor(c), groups, f) for (s, groups, f), c in found.items() if c != 0)
-    return tuple(words), tuple(pairings)
+    return tuple(monomials), tuple(pairings)
 
 
-def _paired(word: Word, ensemble: Ensemble, variance, bias, size, fan_in) -> Iterable[Pairing]:
-    """The terms of one word: labels on the left that are equal, one label for each group of equal ones on the right."""
-    lefts, rights = [i for i, _ in word.weights], [j for _, j in word.weights]
-    summand = word.summand.xreplace({n: fan_in}) if fan_in != n else word.summand
+def _paired(monomial: Monomial, ensemble: Ensemble, variance, bias, size, fan_in) -> Iterable[Pairing]:
+    """The terms of one monomial: labels on the left that are equal, one label for each group of equal ones on the
+    right."""
+    lefts, rights = [i for i, _ in monomial.weights], [j for _, j in monomial.weights]
+    summand = monomial.summand.xreplace({n: fan_in}) if fan_in != n else monomial.summand
     number, rest = sp.expand(summand).as_independent(*_fields(summand)) if _fields(summand) else (summand, sp.S.One)
     for weights in ensemble.contractions(len(rights), variance, fan_in, size):
-        for pairs in all_pairings(len(word.biases) // 2):
-            blocks = [[lefts[p] for p in b] for b in weights.left] + [[word.biases[p] for p in b] for b in pairs]
-            structure = structure_of(*join(blocks, word.deltas))
-            groups = [tuple(rights[p] for p in b) for b in weights.right] + [(label,) for label in word.free]
+        for pairs in all_pairings(len(monomial.biases) // 2):
+            blocks = [[lefts[p] for p in b] for b in weights.left] + [[monomial.biases[p] for p in b] for b in pairs]
+            structure = structure_of(*join(blocks, monomial.deltas))
+            groups = [tuple(rights[p] for p in b) for b in weights.right] + [(label,) for label in monomial.free]
             renamed = relabelled(rest, {x: g[0] for g in groups for x in g})
-            coefficient = weights.coefficient * number * bias ** (len(word.biases) // 2)
+            coefficient = weights.coefficient * number * bias ** (len(monomial.biases) // 2)
             yield Pairing(structure, coefficient, tuple(groups), renamed)
 
 
@@ -326,7 +330,7 @@ def leading(coefficient: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
     if p.is_zero or gap > 1:
         return sp.S.Zero, sp.S.Zero
     if gap < 0:
-        raise MeanFieldError(f"{coefficient} grows with n: its word is no correlator of order 1/n.")
+        raise MeanFieldError(f"{coefficient} grows with n: its monomial is no correlator of order 1/n.")
     a, b = p.LC(), q.LC()
     if gap == 1:
         return sp.S.Zero, sp.cancel(a / b)

@@ -53,7 +53,7 @@ _FIRST = sigma_w**2 * Q0 + sigma_b**2
 
 def variable(symbol: sp.Symbol, initial: sp.Expr) -> StateVar:
     """A state variable, carried as the registry says."""
-    return StateVar(symbol.name, symbol, initial, QUANTITIES[symbol.name].carry)
+    return StateVar(symbol.name, symbol, initial, QUANTITIES[symbol.name].encoding)
 
 
 def recursion_of(state, walk: Walk, values: Exprs, *before: tuple[Walk, Exprs], readout=(), closer=()) -> Recursion:

@@ -14,7 +14,7 @@ from typing import Any, Literal, overload
 import sympy as sp
 
 from meanfield.base.answers.results import InfiniteAverage, MeanFieldError, Solution, Status
-from meanfield.base.arguments import shown, spoken, whole
+from meanfield.base.arguments import shown, validated, whole
 from meanfield.functions.activations import Activation, activations
 from meanfield.functions.activations import activation as read
 from meanfield.functions.balls import certified
@@ -40,7 +40,7 @@ def gains(activation: Literal["softmax"], *, tokens: Any, scores: Any, digits: i
 def gains(activation: Any, variance: Any = 1, *, digits: int | None = None) -> Gains: ...
 
 
-@spoken
+@validated
 def gains(
     activation: Any, variance: Any = 1, *, tokens: Any = None, scores: Any = None, digits: int | None = None
 ) -> Gains | SoftmaxGains:

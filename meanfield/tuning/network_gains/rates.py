@@ -14,7 +14,7 @@ import sympy as sp
 
 from meanfield.base.answers.export import Result
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.arguments import choice, finite, refuse_not_real, shown, spoken, whole
+from meanfield.base.arguments import choice, finite, refuse_not_real, shown, validated, whole
 from meanfield.functions.piecewise import Pieces
 from meanfield.theory.deriving import derive
 
@@ -46,7 +46,7 @@ class TuningRates(Result):
         return math.inf if self.loss == "JLL" else 1 + 2 * self.edge / rate
 
 
-@spoken
+@validated
 def tuning_rates(activation: Any, *, sigma_w: Any, loss: str = "JLL", gain: float = 1.0) -> TuningRates:
     """Learning rates with which the gain a_w of one layer, J = (a_w σ_w)² A, descends to J = 1; A = ⟨φ′²⟩.
 
@@ -94,7 +94,7 @@ def _is_of_degree_1(pieces: Pieces) -> bool:
     return all(b == 0 for b in pieces.breaks) and not any(sp.simplify(e / z).has(z) for e in pieces.exprs)
 
 
-@spoken
+@validated
 def tuning_region(activation: Any, *, sigma_w: Any, rate: Any, steps: int = 980, loss: str = "JLL") -> np.ndarray:
     """J of a layer after `steps` of the descent with constant rates, from a_w = 1; ∞ where it ran away.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.arguments import one_point, positive, spoken, whole
+from meanfield.base.arguments import one_point, positive, validated, whole
 from meanfield.tuning.network_gains.backward import Blocks, state
 from meanfield.tuning.network_gains.infinite_width import given_deviations
 from meanfield.tuning.network_gains.tuned import refuse_schedules
@@ -30,7 +30,7 @@ class Sensitivities:
     K: np.ndarray
 
 
-@spoken
+@validated
 def sensitivities(
     network: Any,
     *,

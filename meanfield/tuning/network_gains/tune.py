@@ -20,7 +20,7 @@ from meanfield.base.arguments import (
     provides,
     refuse_not_real,
     shown,
-    spoken,
+    validated,
     whole,
 )
 from meanfield.base.progress import watched
@@ -51,7 +51,7 @@ ALL = 0.2  # |log J^{1,L}| up to which the network does
 INPUT_ROLE = (1 << 15) + (1 << 13)  # the stream of inputs
 
 
-@spoken
+@validated
 def tune(
     network: Any,
     *,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.arguments import meant, positive, scalar, shown, spoken, whole
+from meanfield.base.arguments import meant, positive, scalar, shown, validated, whole
 from meanfield.networks.architectures import PRESETS, usual_activation
 from meanfield.networks.folds import has_skip, parts, with_dense
 from meanfield.networks.records import OWN, Block, Dense, Network, Param, exact
@@ -34,7 +34,7 @@ DEEPEST, WIDEST = 100_000, 10_000_000
 FURTHER = 10  # times the depth, to see where |log J| passes 1
 
 
-@spoken
+@validated
 def recommend(
     network: Any,
     *,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sympy as sp
 
 from meanfield.base.symbols import Z
-from meanfield.numeric.lowering.averages.planes import NODES, PERIODS, Plan, function_text
+from meanfield.numeric.lowering.averages.planes import NODES, PERIODS, PanelPlan, function_text
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.quadrature import branches
 from meanfield.numeric.quadrature.rules import gauss_legendre
@@ -160,7 +160,7 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2):
 """
 
 
-def text(plan: Plan, name: str) -> str:
+def text(plan: PanelPlan, name: str) -> str:
     """Source of `name_quadrature(K_aa, K_ab, K_bb, sine2)`."""
     parts = ""
     z = sp.Symbol("z", real=True)

@@ -48,7 +48,7 @@ class _Factor:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ParametricPlan:
     """What the quadrature knows of f and g: factors, steep places, and over all samples the narrowest first panel, the
     growth, the fastest phases, in units of z where √K ≥ 1 and of √K below (`fixed`: of √K everywhere), and the
     largest variance that is followed."""
@@ -67,7 +67,7 @@ class Plan:
         return self.factors[0] == self.factors[1]
 
 
-def plan(node: Average, samples: list[Sample]) -> Plan:
+def plan(node: Average, samples: list[Sample]) -> ParametricPlan:
     """The plan of a node over its own dummies.
 
     Raises: MeanFieldError where the integrand does not separate or has a branch point.
@@ -80,7 +80,7 @@ def plan(node: Average, samples: list[Sample]) -> Plan:
             "compiled."
         )
     speeds, fixed, limit = _phases(samples)
-    return Plan(
+    return ParametricPlan(
         (_factors(pair[0]), _factors(pair[1])),
         (_centres(pair[0]), _centres(pair[1])),
         len(node.args[3]),
@@ -124,7 +124,7 @@ def _phases(samples: list[Sample]) -> tuple[tuple[float, float], bool, float]:
     return (both[0], both[1]), False, min(s.plan.limit for s in samples)
 
 
-def text(plan: Plan, name: str, widen: float = 1.5) -> str:
+def text(plan: ParametricPlan, name: str, widen: float = 1.5) -> str:
     """Source of `name_quadrature(K_aa, K_ab, K_bb, sine2, p0, p1, …)`; widen: the first panels in the plan's steps."""
     hoisted: dict[sp.Expr, sp.Symbol] = {}
     z = sp.Symbol("z", real=True)

@@ -40,7 +40,7 @@ class Sample:
     c: float
     parameters: tuple[float, ...]
     units: tuple[float, float]
-    plan: planes.Plan
+    plan: planes.PanelPlan
 
     @property
     def scaled(self) -> tuple[float, float]:

@@ -32,7 +32,7 @@ PANELS = 400  # of one variable, for phases; this limits K
 
 
 @dataclass(frozen=True)
-class Plan:
+class PanelPlan:
     """What the quadrature knows of f and g: steep points, which of them branch, panel scales, frequencies."""
 
     f: sp.Expr
@@ -47,12 +47,12 @@ class Plan:
     limit: float
 
 
-def plan(node: Average) -> Plan:
+def plan(node: Average) -> PanelPlan:
     """The plan of a node ⟨f(z_a) g(z_b)⟩. Raises: MeanFieldError where its integrand does not separate."""
     return plan_of(*separate(node))
 
 
-def plan_of(f: sp.Expr, g: sp.Expr) -> Plan:
+def plan_of(f: sp.Expr, g: sp.Expr) -> PanelPlan:
     """The plan of f and g, both in Z[0]."""
     pair = f, g
     kinks = tuple(
@@ -64,7 +64,7 @@ def plan_of(f: sp.Expr, g: sp.Expr) -> Plan:
     # at |c| = 1 both factors can branch at one place, and the powers add; there 0.15 is as near to -1 as is resolved
     both = math.ceil(4.5 / max(0.15, 1 + sum(powers)))
     frequencies, limit = _frequencies(pair)
-    return Plan(
+    return PanelPlan(
         f,
         g,
         (kinks[0], kinks[1]),
@@ -217,7 +217,7 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
 """
 
 
-def text(plan: Plan, name: str, widen: float = 1.5, slope: sp.Expr | None = None) -> str:
+def text(plan: PanelPlan, name: str, widen: float = 1.5, slope: sp.Expr | None = None) -> str:
     """Source of `name_quadrature(K_aa, K_ab, K_bb, sine2)`; widen: the first panels' width in the plan's steps; slope
     (of f = g): of `name_quadrature(K_aa, K_ab, K_bb, sine2, w)`, the average of (w f(z_a) - f(z_b)/w)², and of slope's
     product where w is 0."""

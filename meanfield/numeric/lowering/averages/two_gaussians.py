@@ -92,7 +92,7 @@ def pair(expr: sp.Expr, name: str = "g") -> Pair:
     return Pair(name, text, note, error, limit=plan.limit)
 
 
-def _quadrature(plan: planes.Plan, name: str) -> tuple[str, float]:
+def _quadrature(plan: planes.PanelPlan, name: str) -> tuple[str, float]:
     """(source of `name_quadrature`, its measured error): panels as wide as they may be."""
     if any(plan.branches):
         return conditional.text(plan, name), measured(plan, MEASURED)

@@ -118,7 +118,7 @@ def _true(node: Chord, A: float, B: float, apart: float, gap) -> float:
     return norms * _norms(node.function, A, B, planes.plan(a), turns) + (1 - norms) * factor * total
 
 
-def _norms(f: sp.Expr, A: float, B: float, plan: planes.Plan, turns: bool) -> float:
+def _norms(f: sp.Expr, A: float, B: float, plan: planes.PanelPlan, turns: bool) -> float:
     """⟨((f(sx) - f(tx))/(s - t))²⟩ by plain quotients in thirty digits; turns: what is left of it beside the difference
     of the roots of ⟨f²⟩."""
     p = pieces(f, Z[0])

@@ -1,7 +1,7 @@
 """What the compiled depth loop of one recursion computes: for each step its averages and intermediates in order, the
 next values, which variables drive the others, and which formulas bring a variable's digits back.
 
-`lockstep` makes loops of it. A variable is held as its carry says.
+`lockstep` makes loops of it. A variable is held as its encoding says.
 """
 
 from __future__ import annotations
@@ -103,14 +103,14 @@ def _layer(recursion: Recursion, step: Step, calls: dict[Node, str], names: dict
     mapped = []
     for v, e in zip(recursion.state, step.next):
         e = e.xreplace(names)
-        if v.carry.relative:
+        if v.encoding.relative:
             e = _ratio(e, v)
         mapped.append(e.xreplace(ids))
     lines, values = printing.statements(mapped)
     update = []
     for v, x in zip(recursion.state, values):
         c = ids[v.symbol].name
-        update.append((f"{c}_factor", x) if v.carry.relative else (f"{c}_next", v.carry.update(c, x)))
+        update.append((f"{c}_factor", x) if v.encoding.relative else (f"{c}_next", v.encoding.update(c, x)))
     return Layer(_pairs(evaluate), [*_pairs([*rest, *lines]), *update])
 
 
@@ -175,7 +175,7 @@ def loop(
     ids, names_of = identifiers(recursion), placeholders(recursion)
     drivers, norms = _drivers(recursion), _norms(recursion)
     return Loop(
-        [Variable(ids[v.symbol].name, v.carry.relative, v in drivers, v in norms) for v in recursion.state],
+        [Variable(ids[v.symbol].name, v.encoding.relative, v in drivers, v in norms) for v in recursion.state],
         [ids[p].name for p in recursion.parameters if p.name not in ("Q0", "c0")],
         [_layer(recursion, step, calls, names_of, ids) for step in recursion.steps],
         [(str(a), calls[n]) for n, a in names_of.items() if n.is_number],
@@ -192,7 +192,7 @@ def loop(
 
 def _drivers(recursion: Recursion) -> list[StateVar]:
     """The variables that decide every other one: once they stay the same, each layer only repeats itself."""
-    linear = [v for v in recursion.state if v.carry == PLAIN]
+    linear = [v for v in recursion.state if v.encoding == PLAIN]
     inside: set[sp.Symbol] = set()
     for step in recursion.steps:
         inside |= _inside_averages(step)
@@ -217,7 +217,7 @@ def _closer(recursion: Recursion, ids: dict) -> list[tuple[str, str]]:
     """Assignments that take the more exact formula of a variable's next value, where there is one."""
     following = {v.symbol: sp.Symbol(f"{ids[v.symbol].name}_next", real=True) for v in recursion.state}
     lines, drivers = [], {v.symbol for v in _drivers(recursion)}
-    hidden = {v.symbol for v in recursion.state if v.carry.relative and v.symbol not in drivers}  # logarithms only
+    hidden = {v.symbol for v in recursion.state if v.encoding.relative and v.symbol not in drivers}  # logarithms only
     for symbol, e, where in recursion.closer:
         if (e.free_symbols | where.free_symbols) & hidden:
             continue

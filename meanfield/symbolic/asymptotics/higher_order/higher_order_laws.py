@@ -32,7 +32,7 @@ from meanfield.symbolic.asymptotics.higher_order.logseries import (
 )
 from meanfield.symbolic.asymptotics.higher_order.series_solution import (
     Corrections,
-    Found,
+    SeriesSolution,
     count_of,
     multiplied,
     power_law,
@@ -42,7 +42,7 @@ from meanfield.symbolic.asymptotics.higher_order.series_solution import (
 )
 from meanfield.symbolic.asymptotics.log_growth import Growth
 from meanfield.symbolic.asymptotics.schedules.branch import Branch
-from meanfield.symbolic.asymptotics.schedules.regimes import Way
+from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 
 OF_K = "C_K"  # C of the law of K, in the law of J
 MOST_ORDER = 12
@@ -51,25 +51,32 @@ IDLE = 4  # trials without a new term, after which no more are looked for
 
 
 class Trial:
-    """What one way says down to l^-floor (log l)^-depth; ends: the order to which averages are expanded; name: of what
-    the start decides in K. All that it finds shares one set of named numbers."""
+    """What one regime says down to l^-floor (log l)^-depth; ends: the order to which averages are expanded; name: of
+    what the start decides in K. All that it finds shares one set of named numbers."""
 
-    def __init__(self, branch: Branch, way: Way, floor: fmpq, depth: fmpq, ends: int, name: str = OF_K):
-        self.branch, self.way, self.floor, self.depth, self.ends, self.name = branch, way, floor, depth, ends, name
+    def __init__(self, branch: Branch, regime: Regime, floor: fmpq, depth: fmpq, ends: int, name: str = OF_K):
+        self.branch, self.regime, self.floor, self.depth, self.ends, self.name = (
+            branch,
+            regime,
+            floor,
+            depth,
+            ends,
+            name,
+        )
         self.atoms, self.basis = Atoms(), Basis()
-        self.fast = bool(way.K.stretched or way.K.products)  # K outgrows every power, by a linear feedback
+        self.fast = bool(regime.K.stretched or regime.K.products)  # K outgrows every power, by a linear feedback
 
     @cached_property
     def leading(self) -> Leading:
-        return Leading(self.branch, self.way.K, self.ends, self.name, self.atoms, self.basis)
+        return Leading(self.branch, self.regime.K, self.ends, self.name, self.atoms, self.basis)
 
     def ring(self, floor: fmpq | None = None) -> Ring:
         return Ring(self.atoms, self.floor if floor is None else floor, self.depth, basis=self.basis)
 
-    def fall(self, name: str) -> Found:
+    def fall(self, name: str) -> SeriesSolution:
         """σ² l^-β, up to σ²."""
         a, b = self.basis.of(getattr(self.branch, name).beta, f"beta_{name}")
-        return Found(self.ring(), power_law(self.ring(), (-a, -b, NONE, 0)), {}, None)
+        return SeriesSolution(self.ring(), power_law(self.ring(), (-a, -b, NONE, 0)), {}, None)
 
     # ------------------------------------------------------------------------------------------------- K and q
 
@@ -77,22 +84,22 @@ class Trial:
     def solved(self) -> Solved:
         return solve(self.leading, self.floor, self.depth)
 
-    def K(self, alone: bool = True) -> Found:
+    def K(self, alone: bool = True) -> SeriesSolution:
         """K; alone: over its leading term, which the law states."""
         if self.fast:
             return self._linear(self.branch.square)
         s = self.solved
         grown = {} if alone else power_law(s.ring, self.leading.key)
-        return Found(s.ring, grown, s.eps, s.rest, s.short)
+        return SeriesSolution(s.ring, grown, s.eps, s.rest, s.short)
 
-    def q(self) -> Found:
+    def q(self) -> SeriesSolution:
         """q, over its leading term."""
         if self.fast:
             return multiplied(self.K(), self.fall("w"))
         eta, rest = inside(self.solved)
-        return Found(self.solved.ring, {}, eta, rest, self.solved.short, self.leading.q0)
+        return SeriesSolution(self.solved.ring, {}, eta, rest, self.solved.short, self.leading.q0)
 
-    def average(self, node: sp.Expr) -> Found:
+    def average(self, node: sp.Expr) -> SeriesSolution:
         """⟨f⟩_q for the node of f² or φ′²."""
         if self.fast:
             power, logs, _ = self._far(node)
@@ -119,7 +126,7 @@ class Trial:
         over_one = self.atoms.reciprocal(one)
         small = {k: c * over_one for k, c in small.items()}
         short = rest is not None and (rest == left or self.solved.short)
-        return Found(ring, power_law(ring, lead), ring.above(small, rest), rest, short)
+        return SeriesSolution(ring, power_law(ring, lead), ring.above(small, rest), rest, short)
 
     def _far(self, node: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
         end = self.branch.infinity
@@ -127,7 +134,7 @@ class Trial:
 
     # --------------------------------------------------------------------------------------- sums over the blocks
 
-    def J(self, after: bool = False) -> Found:
+    def J(self, after: bool = False) -> SeriesSolution:
         """J over the blocks before l; after: and block l."""
         slope = self.branch.slope
         if self.fast:
@@ -146,24 +153,24 @@ class Trial:
         left = ring.largest(average.rest, through)
         return product_of(ring, x, left, left is not None and (left == average.rest or found.short), after)
 
-    def _linear(self, node: sp.Expr, after: bool = False) -> Found:
+    def _linear(self, node: sp.Expr, after: bool = False) -> SeriesSolution:
         """Π (1 + σ_v²σ_w² v l^{-V}), where q → ∞ faster than every power and ⟨φ²⟩_q ~ v q, or ⟨φ′²⟩_q ~ v."""
         power, logs, v = self._far(node)
         ring = self.ring(1 + self.floor)
         if node == self.branch.slope and power < 0:
-            return Found(ring, {}, {}, None)
+            return SeriesSolution(ring, {}, {}, None)
         if logs != 0:
             raise NoFurther("Further terms are not derived where a logarithm multiplies a linear feedback.")
         a, b = self.basis.of(self.branch.v.beta + self.branch.w.beta)
         V: Key = (-a, -b, NONE, 0)
         W = self.branch.strength * v
         if V == UNIT:
-            return Found(ring, {key(1): self.atoms.of(sp.log(1 + W))}, {}, None)
+            return SeriesSolution(ring, {key(1): self.atoms.of(sp.log(1 + W))}, {}, None)
         return product_of(ring, {V: self.atoms.of(W)}, None, False, after)
 
     # --------------------------------------------------------------------------------------- squared gradients
 
-    def gradient(self, name: str) -> Found:
+    def gradient(self, name: str) -> SeriesSolution:
         """G of one group in block l, over J^{1,L}."""
         if name == "G_z":
             return raised(self.J(), fmpq(-1))
@@ -177,7 +184,7 @@ class Trial:
 
 
 GRADIENTS = ("G_z", "G_w[1]", "G_b[1]", "G_w[2]", "G_b[2]")
-DERIVED: dict[str, Callable[[Trial], Found]] = {
+DERIVED: dict[str, Callable[[Trial], SeriesSolution]] = {
     "K": Trial.K,
     "K[1]": Trial.q,
     "J": Trial.J,
@@ -185,23 +192,23 @@ DERIVED: dict[str, Callable[[Trial], Found]] = {
 }
 
 
-def further(branch: Branch, way: Way, quantity: str, law: Growth, order: int) -> tuple[Growth, Corrections]:
+def further(branch: Branch, regime: Regime, quantity: str, law: Growth, order: int) -> tuple[Growth, Corrections]:
     """The law with `order` further terms: those of log X that grow first, then those that vanish; fewer where no more
     are derived. Raises: MeanFieldError where none are."""
     derive, name = DERIVED[quantity], "C" if quantity in ("K", "K[1]") else OF_K
 
-    def tried(floor: fmpq, depth: fmpq, ends: int) -> Found:
-        return derive(Trial(branch, way, floor, depth, ends, name))
+    def tried(floor: fmpq, depth: fmpq, ends: int) -> SeriesSolution:
+        return derive(Trial(branch, regime, floor, depth, ends, name))
 
     return searched(tried, quantity, law, order)
 
 
 def searched(
-    derive: Callable[[fmpq, fmpq, int], Found], quantity: str, law: Growth, order: int
+    derive: Callable[[fmpq, fmpq, int], SeriesSolution], quantity: str, law: Growth, order: int
 ) -> tuple[Growth, Corrections]:
     """The law with `order` further terms, by trials that go deeper: derive(floor, depth, ends) as in `Trial`."""
     floor, depth, ends, idle, known = NONE, fmpq(1), 3, 0, -1
-    found: Found | None = None
+    found: SeriesSolution | None = None
     for _ in range(TRIALS):
         try:
             found = derive(floor, depth, ends)

@@ -39,7 +39,7 @@ from meanfield.symbolic.asymptotics.higher_order.logseries import (
 )
 from meanfield.symbolic.asymptotics.higher_order.series_solution import (
     Corrections,
-    Found,
+    SeriesSolution,
     multiplied,
     power_law,
     raised,
@@ -47,7 +47,7 @@ from meanfield.symbolic.asymptotics.higher_order.series_solution import (
 from meanfield.symbolic.asymptotics.log_growth import Growth
 from meanfield.symbolic.asymptotics.schedules.branch import Branch
 from meanfield.symbolic.asymptotics.schedules.power_tails import tail
-from meanfield.symbolic.asymptotics.schedules.regimes import Way
+from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.averages.expansions.closeness import stretch_powers
 
 START = sp.Symbol("C", real=True)
@@ -57,7 +57,7 @@ APART = "Further terms of two inputs are derived where they come together, c →
 
 
 @dataclass(frozen=True)
-class Term:
+class PairTerm:
     """A piece of l(X′/X - 1), times (1 + ε)^power."""
 
     piece: Piece
@@ -67,8 +67,10 @@ class Term:
 class PairTrial(Trial):
     """A `Trial` of two inputs; distance: the law of Δ, gamma that of c/(1 - c)."""
 
-    def __init__(self, branch: Branch, way: Way, distance: Growth, gamma: Growth, floor: fmpq, depth: fmpq, ends: int):
-        super().__init__(branch, way, floor, depth, ends)
+    def __init__(
+        self, branch: Branch, regime: Regime, distance: Growth, gamma: Growth, floor: fmpq, depth: fmpq, ends: int
+    ):
+        super().__init__(branch, regime, floor, depth, ends)
         self.distance, self.gamma = distance, gamma
 
     def law_key(self, law: Growth) -> Key:
@@ -79,7 +81,7 @@ class PairTrial(Trial):
     # ------------------------------------------------------------------------------------------------- what is asked
 
     @cached_property
-    def nearness(self) -> Found:
+    def nearness(self) -> SeriesSolution:
         """ε = 1 - c, its leading power in `grown`; the amplitude is that of `small_one`."""
         if self.fast:
             e = tuple(-x for x in self.law_key(self.gamma)[:3])
@@ -97,13 +99,13 @@ class PairTrial(Trial):
         key = over(self.law_key(self.distance), self.leading.key)
         return key, self.atoms.of(self._size / (2 * self.leading.amplitude))
 
-    def Delta(self) -> Found:
+    def Delta(self) -> SeriesSolution:
         return multiplied(self.nearness, self.K(alone=False)) if self.fast else self._slow_distance
 
-    def gamma_law(self) -> Found:
+    def gamma_law(self) -> SeriesSolution:
         return multiplied(raised(self.nearness, fmpq(-1)), self.c())
 
-    def c(self) -> Found:
+    def c(self) -> SeriesSolution:
         key, size = self.small_one
         one = self.nearness
         if one.ring.size(key) >= (0, 0, 0):
@@ -111,9 +113,9 @@ class PairTrial(Trial):
         ring = replace(one.ring, lost=None)
         rest = ring.largest(None if one.rest is None else times(one.rest, key))
         small = scaled(plus({UNIT: of(fmpq(1))}, one.small), -size, key)
-        return Found(ring, {}, ring.above(small, rest), rest, one.short)
+        return SeriesSolution(ring, {}, ring.above(small, rest), rest, one.short)
 
-    def K_ab(self) -> Found:
+    def K_ab(self) -> SeriesSolution:
         return multiplied(self.K(alone=False), self.c())
 
     # ------------------------------------------------------------------------------------------------- how Δ grows
@@ -130,12 +132,12 @@ class PairTrial(Trial):
     @property
     def _size(self) -> sp.Expr:
         """A of Δ ~ A l^e."""
-        if self.gamma.constant is not None and self.way.K.constant is None:
+        if self.gamma.constant is not None and self.regime.K.constant is None:
             return 2 * self.leading.amplitude / self.gamma.constant
         return AMPLITUDE if self.distance.constant is None else self.distance.constant
 
     @cached_property
-    def _slow_distance(self) -> Found:
+    def _slow_distance(self) -> SeriesSolution:
         terms, left = self._smooth_terms() if self.branch.degree is None else (self._homogeneous_terms(), None)
         return self._iterated(self.law_key(self.distance), terms, left)
 
@@ -147,7 +149,7 @@ class PairTrial(Trial):
         """l^{1-V}."""
         return times((fmpq(1), NONE, NONE, 0), times(self.leading.fall("v"), self.leading.fall("w")))
 
-    def _smooth_terms(self) -> tuple[list[Term], Key | None]:
+    def _smooth_terms(self) -> tuple[list[PairTerm], Key | None]:
         """Σ_p f_p(q) δ^p; its last one stands for what follows."""
         size, key = self._inside()
         powers = stretch_powers(self.branch.phi.pieces.expr, VARIANCE, self.ends)
@@ -161,10 +163,10 @@ class PairTrial(Trial):
             expanded = self.leading.expanded(node, self.branch.strength * number * size**p, shift)
             whole = p != last or len(powers) == 1
             rest = self.ring().largest(rest, expanded.rest, *([] if whole else map(self.leading.full, expanded.pieces)))
-            out += [Term(piece, n) for piece in expanded.pieces] if whole else []
+            out += [PairTerm(piece, n) for piece in expanded.pieces] if whole else []
         return out, rest
 
-    def _homogeneous_terms(self) -> list[Term]:
+    def _homogeneous_terms(self) -> list[PairTerm]:
         """v Σ_p b_p (δ/2q)^p."""
         size, key = self._inside()
         a, _, v = self.branch.infinity.of_square
@@ -177,10 +179,10 @@ class PairTrial(Trial):
         for p, b in closing_series(self.branch, 2 * self.ends).items():
             n = rational(p)
             shift = times(self._rate_key(), (gap[0] * n, gap[1] * n, gap[2] * n, 0))
-            out.append(Term(Piece(shift, self.atoms.of(self.branch.strength * v * b * ratio**p), -n), n))
+            out.append(PairTerm(Piece(shift, self.atoms.of(self.branch.strength * v * b * ratio**p), -n), n))
         return out
 
-    def _fast_terms(self) -> list[Term]:
+    def _fast_terms(self) -> list[PairTerm]:
         """Of ε: l x (Σ_{p > 0} b_p ε^p)/(1 + x), x = W l^{-V}."""
         v = self.branch.infinity.of_square[2]
         b = self.basis.of(self.branch.v.beta + self.branch.w.beta)
@@ -199,7 +201,7 @@ class PairTrial(Trial):
                 continue
             number = self.atoms.of(W * f) * self._root(size, p)
             shift = times((fmpq(1) + V[0], V[1], NONE, 0), (key[0] * n, key[1] * n, key[2] * n, 0))
-            out += [Term(Piece(times(k, shift), c * number), n) for k, c in divided.items()]
+            out += [PairTerm(Piece(times(k, shift), c * number), n) for k, c in divided.items()]
         return out
 
     def _root(self, size: Exact, p: sp.Expr) -> Exact:
@@ -207,7 +209,7 @@ class PairTrial(Trial):
 
     # ------------------------------------------------------------------------------------------------- the equation
 
-    def _iterated(self, key: Key, terms: list[Term], left: Key | None) -> Found:
+    def _iterated(self, key: Key, terms: list[PairTerm], left: Key | None) -> SeriesSolution:
         """X = l^… (1 + ε) under l(X′/X - 1) = Σ terms."""
         sizes = self.ring()
         e, r = sizes.exponent(*key[:2]), key[2]
@@ -249,9 +251,9 @@ class PairTrial(Trial):
         rest = sizes.largest(ring.lost, *known)
         short = rest is not None and (rest == known[0] or (not self.fast and rest == known[1] and self.solved.short))
         ring = replace(ring, lost=None)
-        return Found(ring, power_law(ring, key), ring.above(eps, rest), rest, short)
+        return SeriesSolution(ring, power_law(ring, key), ring.above(eps, rest), rest, short)
 
-    def _rates(self, ring: Ring, terms: list[Term], eps: Series, eta: Series) -> list[Series]:
+    def _rates(self, ring: Ring, terms: list[PairTerm], eps: Series, eta: Series) -> list[Series]:
         """l(X′/X - 1), as a sum over powers of 1 + ε."""
         out = []
         for n in dict.fromkeys(t.power for t in terms):
@@ -262,7 +264,7 @@ class PairTrial(Trial):
             out.append(ring.product(plus(*known), raising))
         return out
 
-    def _given(self, terms: list[Term]) -> Exact:
+    def _given(self, terms: list[PairTerm]) -> Exact:
         """What η of relative size 1/log l makes of the leading terms at 1/log l."""
         eta, _ = inside(self.solved)
         total = ZERO
@@ -278,7 +280,7 @@ class PairTrial(Trial):
         return not kappa or self.ring().size((*self._part(kappa), NONE, 0)) < (0, 0, 0)
 
 
-def _balanced(trial: PairTrial, terms: list[Term], at: Key, total: Exact) -> list[Term]:
+def _balanced(trial: PairTrial, terms: list[PairTerm], at: Key, total: Exact) -> list[PairTerm]:
     """Terms of one key whose fronts sum to `total`, one of them by the balance; a check that they do."""
     here = [i for i, t in enumerate(terms) if t.piece.key == at]
     rest = total
@@ -296,7 +298,7 @@ def _balanced(trial: PairTrial, terms: list[Term], at: Key, total: Exact) -> lis
     return out
 
 
-def _linear(terms: list[Term], at: Key) -> Exact:
+def _linear(terms: list[PairTerm], at: Key) -> Exact:
     total = ZERO
     for t in terms:
         if t.piece.key == at:
@@ -326,7 +328,7 @@ def closing_series(branch: Branch, order: int) -> dict[sp.Expr, sp.Expr]:
     return {sp.Rational(n, 2): c for n in range(order + 1) if (c := sp.simplify(series.coeff(_T, n))) != 0}
 
 
-PAIR_DERIVED: dict[str, Callable[[PairTrial], Found]] = {
+PAIR_DERIVED: dict[str, Callable[[PairTrial], SeriesSolution]] = {
     "distance": PairTrial.Delta,
     "gamma": PairTrial.gamma_law,
     "c": PairTrial.c,
@@ -335,7 +337,7 @@ PAIR_DERIVED: dict[str, Callable[[PairTrial], Found]] = {
 
 
 def further_pair(
-    branch: Branch, way: Way, pair: tuple[Growth | None, Growth | None], quantity: str, law: Growth, order: int
+    branch: Branch, regime: Regime, pair: tuple[Growth | None, Growth | None], quantity: str, law: Growth, order: int
 ) -> tuple[Growth, Corrections]:
     """The law of a quantity of two inputs with `order` further terms; pair: the laws of Δ and γ."""
     distance, gamma = pair
@@ -343,11 +345,11 @@ def further_pair(
         raise NoFurther(f"Further terms of {quantity} were asked for, whose leading law is not derived.")
     derive = PAIR_DERIVED[quantity]
 
-    def tried(floor: fmpq, depth: fmpq, ends: int) -> Found:
-        return derive(PairTrial(branch, way, distance, gamma, floor, depth, ends))
+    def tried(floor: fmpq, depth: fmpq, ends: int) -> SeriesSolution:
+        return derive(PairTrial(branch, regime, distance, gamma, floor, depth, ends))
 
     found, more = searched(tried, quantity, law, order)
     if found.constant is None and not found.leading:
-        front = PairTrial(branch, way, distance, gamma, NONE, fmpq(1), 3).amplitudes[quantity]
+        front = PairTrial(branch, regime, distance, gamma, NONE, fmpq(1), 3).amplitudes[quantity]
         found = replace(found, constant=front)
     return found, more

@@ -94,7 +94,7 @@ def monomial(k: Powers) -> sp.Expr:
 
 
 @dataclass(frozen=True)
-class Found:
+class SeriesSolution:
     """What was derived of one quantity: log X = grown + log(1 + small) + a constant, down to the key `rest`.
 
     short: whether the expansions of the averages, not of the solution, set `rest`; amplitude: of the leading term, for
@@ -116,7 +116,7 @@ def power_law(ring: Ring, k: Key) -> Series:
     return {j: c for j, c in ((LOG, ring.exponent(*k[:2])), (LOG_LOG, of(k[2]))) if c}
 
 
-def multiplied(*factors: Found) -> Found:
+def multiplied(*factors: SeriesSolution) -> SeriesSolution:
     """The product of quantities whose exponents and numbers have names in common."""
     ring = replace(factors[0].ring, lost=None)
     rest, small = ring.largest(*[f.rest for f in factors]), factors[0].small
@@ -125,18 +125,18 @@ def multiplied(*factors: Found) -> Found:
     rest = ring.largest(rest, ring.lost)
     short = any(f.short and f.rest == rest for f in factors)
     grown = plus(*[f.grown for f in factors])
-    return Found(ring, ring.above(grown, rest), ring.above(small, rest), rest, short)
+    return SeriesSolution(ring, ring.above(grown, rest), ring.above(small, rest), rest, short)
 
 
-def raised(one: Found, n: fmpq) -> Found:
+def raised(one: SeriesSolution, n: fmpq) -> SeriesSolution:
     """A power of a quantity."""
     ring = replace(one.ring, lost=None)
     small = ring.composed(ring.powers(one.small), lambda j: binomial(n, j) if j else of(NONE))
     rest = ring.largest(one.rest, ring.lost)
-    return Found(ring, scaled(one.grown, of(n)), ring.above(small, rest), rest, one.short)
+    return SeriesSolution(ring, scaled(one.grown, of(n)), ring.above(small, rest), rest, one.short)
 
 
-def product_of(ring: Ring, x: Series, left: Key | None, short: bool, after: bool = False) -> Found:
+def product_of(ring: Ring, x: Series, left: Key | None, short: bool, after: bool = False) -> SeriesSolution:
     """Π_{m<l} (1 + x_m) for a series that vanishes, or Π_{m≤l}; left: the key of what x leaves out."""
     rate = ring.log1p(ring.powers(x))
     lost = ring.largest(ring.lost, left)
@@ -150,7 +150,7 @@ def product_of(ring: Ring, x: Series, left: Key | None, short: bool, after: bool
         factor = factor / j
         small = plus(small, scaled(power, ONE.scaled(factor)))
     rest = ring.largest(None if lost is None else _integrated(lost), outer.lost)
-    return Found(ring, ring.above(grown, rest), ring.above(small, rest), rest, short)
+    return SeriesSolution(ring, ring.above(grown, rest), ring.above(small, rest), rest, short)
 
 
 def _integrated(k: Key) -> Key:
@@ -165,7 +165,7 @@ def _integrated(k: Key) -> Key:
 
 
 
-def _terms(found: Found, series: Series) -> list[tuple[Key, Exact]]:
+def _terms(found: SeriesSolution, series: Series) -> list[tuple[Key, Exact]]:
     """The terms, most important first, without those that are 0 to 30 digits."""
     return [(k, c) for k, c in found.ring.ordered(series) if not _is_zero(found.ring, c)]
 
@@ -189,13 +189,13 @@ def _powers(ring: Ring, k: Key) -> Powers:
     return ring.basis.expr(*k[:2]), expression(k[2]), k[3]
 
 
-def count_of(found: Found, law: Growth) -> int:
+def count_of(found: SeriesSolution, law: Growth) -> int:
     """How many further terms there are: powers of l and of logarithms that the law states are none."""
     grown = 0 if law.is_regular else max(0, len(_terms(found, found.grown)) - 1)
     return grown + len(_terms(found, found.small))
 
 
-def stated(found: Found, law: Growth, order: int) -> tuple[Growth, Corrections]:
+def stated(found: SeriesSolution, law: Growth, order: int) -> tuple[Growth, Corrections]:
     """The law with `order` of the terms found."""
     ring = found.ring
     grown, small = (_terms(found, one) for one in (found.grown, found.small))

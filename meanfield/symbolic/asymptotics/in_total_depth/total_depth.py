@@ -27,20 +27,20 @@ from meanfield.symbolic.asymptotics.in_total_depth.total_scales import Scale
 from meanfield.symbolic.asymptotics.in_total_depth.total_tangents import slow_tangent, tangent
 from meanfield.symbolic.asymptotics.log_growth import CONSTANT, Growth, exponential, regular
 from meanfield.symbolic.asymptotics.schedules.branch import End
-from meanfield.symbolic.asymptotics.schedules.normed import ways as ways_in_l
-from meanfield.symbolic.asymptotics.schedules.regimes import Way
+from meanfield.symbolic.asymptotics.schedules.normed import regimes as regimes_in_l
+from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.asymptotics.schedules.residual import Solver
 
 
 class TotalSolver(Moves):
     """The derivation for one branch, as `Solver` is where no variance knows L."""
 
-    def ways(self) -> list[Way]:
+    def regimes(self) -> list[Regime]:
         """The behaviour at l = tL; several where no variance falls with L and the start decides."""
         if self.sign(sp.Add(*[one.total for one in self.branch.variances])) == 0:
             plain = Solver(self.branch, self.oracle, self.gradients, self.strength, self.inside)
             try:
-                return [_in_t(one) for one in ways_in_l(plain)]
+                return [_in_t(one) for one in regimes_in_l(plain)]
             except MeanFieldError as error:
                 raise Undecided(str(error)) from None
         if not self.branch.norm:
@@ -60,7 +60,7 @@ class TotalSolver(Moves):
 
     # -------------------------------------------------------------------------------------------------------- K
 
-    def _at(self, scale: Scale) -> Way:
+    def _at(self, scale: Scale) -> Regime:
         """K a power of L."""
         moves = scale.fed or scale.sourced
         if moves and (slow := self._logarithmic(scale)) != 0:
@@ -85,7 +85,7 @@ class TotalSolver(Moves):
                 limit += more
             except Undecided as error:
                 words += f"; of J: {error}"
-        return Way(K_, q, square, slope, J_, words, drive="total", limit=limit)
+        return Regime(K_, q, square, slope, J_, words, drive="total", limit=limit)
 
     def _words(self, scale: Scale) -> str:
         where = {-1: "q → 0", 0: "q stays of order 1", 1: "q → ∞"}[scale.sign]
@@ -121,7 +121,7 @@ class TotalSolver(Moves):
         size = v.size * self.branch.zero.of_square[2]
         return c + size * (sp.S.One if a == 0 else sp.Add(*[one.size for one in makers]) ** a)
 
-    def _at_every_scale(self, scale: Scale, c: sp.Expr) -> Way:
+    def _at_every_scale(self, scale: Scale, c: sp.Expr) -> Regime:
         """K ~ c log L where the last blocks begin, which a feedback that is linear multiplies by a number."""
         branch, own = self.branch, scale.on_w and not self.branch.norm
         far = own and scale.sign == 0  # q ~ log L
@@ -149,7 +149,7 @@ class TotalSolver(Moves):
                 J_ = slow_tangent(self, rho, rate)
             except Undecided as error:
                 words += f"; of J: {error}"
-        return Way(K_, q, square, slope, J_, words, drive="slow", limit=limit)
+        return Regime(K_, q, square, slope, J_, words, drive="slow", limit=limit)
 
     def _by_end(self, end: End, which: str, q: Growth, still: bool) -> Growth:
         if still:
@@ -166,7 +166,7 @@ class TotalSolver(Moves):
 
     # ------------------------------------------------------------------------------------- K beyond every power
 
-    def _exploding(self, scale: Scale) -> Way:
+    def _exploding(self, scale: Scale) -> Regime:
         """⟨φ²⟩_q ~ v q at q → ∞ and 1 - V - Δ > 0: log K ~ W t^{1-V}/(1-V) L^{1-V-Δ}."""
         end, rho = self.branch.infinity, sp.expand(1 - self.branch.v.fall - self.branch.w.fall)
 
@@ -190,7 +190,7 @@ class TotalSolver(Moves):
                     quotients = self._quotients(profile(self)[-1])
                 except Undecided as error:
                     words += f"; of K/J: {error}"
-        return Way(K_, q, square, slope, J_, words, drive="total", quotients=quotients)
+        return Regime(K_, q, square, slope, J_, words, drive="total", quotients=quotients)
 
     def _quotients(self, last: Stretch) -> tuple[tuple[str, Growth], ...]:
         """G_w of both layers over J^{1,L}: K/J stays the power of L that it is when the feedback takes over."""
@@ -202,23 +202,23 @@ class TotalSolver(Moves):
         )
 
 
-def _in_t(way: Way) -> Way:
+def _in_t(regime: Regime) -> Regime:
     """Laws in l at l = tL."""
-    if any(g is not None and g.products for g in (way.K, way.J)):
+    if any(g is not None and g.products for g in (regime.K, regime.J)):
         raise Undecided("a product over blocks that knows no L; its law is that in l, with l = tL")
-    return replace(_each(way, in_t), regime=f"l = tL: {way.regime}", plain=way)
+    return replace(_each(regime, in_t), regime=f"l = tL: {regime.regime}", plain=regime)
 
 
-def _each(way: Way, function: Callable[[Growth], Growth]) -> Way:
+def _each(regime: Regime, function: Callable[[Growth], Growth]) -> Regime:
     """`function` applied to every law."""
-    slope, J_ = (None if g is None else function(g) for g in (way.slope, way.J))
-    over = tuple((name, function(one)) for name, one in way.quotients)
-    K_, q, square = map(function, (way.K, way.q, way.square))
-    return replace(way, K=K_, q=q, square=square, slope=slope, J=J_, quotients=over)
+    slope, J_ = (None if g is None else function(g) for g in (regime.slope, regime.J))
+    over = tuple((name, function(one)) for name, one in regime.quotients)
+    K_, q, square = map(function, (regime.K, regime.q, regime.square))
+    return replace(regime, K=K_, q=q, square=square, slope=slope, J=J_, quotients=over)
 
 
-def ways(solver: Solver | TotalSolver) -> list[Way]:
+def regimes(solver: Solver | TotalSolver) -> list[Regime]:
     """Every attracting behaviour of a branch, in L where its variances know it."""
     if isinstance(solver, TotalSolver):
-        return [_each(one, lambda g: replace(g, of=L)) for one in solver.ways()]
-    return ways_in_l(solver)
+        return [_each(one, lambda g: replace(g, of=L)) for one in solver.regimes()]
+    return regimes_in_l(solver)

@@ -19,20 +19,20 @@ from meanfield.symbolic.asymptotics.in_total_depth.total_moves import Moves
 from meanfield.symbolic.asymptotics.in_total_depth.total_profile import EPS, S, Stretch, first_sign, profile
 from meanfield.symbolic.asymptotics.log_growth import Growth, regular
 from meanfield.symbolic.asymptotics.schedules.fisher import fisher_law
-from meanfield.symbolic.asymptotics.schedules.regimes import Way
+from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 
 BIASES = ("G_b[1]", "G_b[2]")
 
 
-def fisher_in_depth(moves: Moves, way: Way) -> Growth:
+def fisher_in_depth(moves: Moves, regime: Regime) -> Growth:
     """max/min of the mean diagonal of F over groups and all blocks, as L → ∞. Raises: `Undecided`."""
-    if way.plain is not None:
-        return replace(fisher_law(way.plain, moves.branch, moves.oracle), of=L)
-    stretches, held, J_ = profile(moves), _held(moves), way.J
+    if regime.plain is not None:
+        return replace(fisher_law(regime.plain, moves.branch, moves.oracle), of=L)
+    stretches, held, J_ = profile(moves), _held(moves), regime.J
     if J_ is not None and J_.stretched:
         beside = stretches[-1].exploding and not any(name in held for name in BIASES)
-        if not beside or not way.quotients:
-            at_the_end = J_ / way.K if beside else J_
+        if not beside or not regime.quotients:
+            at_the_end = J_ / regime.K if beside else J_
             return replace(at_the_end.map(lambda e: sp.sympify(e).subs(t, 1)), of=L)
     powers = [f.subs({S: 0, EPS: 0}) for name, f in _factors(moves, stretches[0]).items() if name in held]
     for one in stretches:

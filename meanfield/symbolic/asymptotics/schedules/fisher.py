@@ -16,45 +16,45 @@ from meanfield.symbolic.asymptotics.comparing import compared, direction, log_of
 from meanfield.symbolic.asymptotics.exponent_cells import At, Split, Undecided
 from meanfield.symbolic.asymptotics.log_growth import Growth, Oracle, regular
 from meanfield.symbolic.asymptotics.schedules.branch import Branch
-from meanfield.symbolic.asymptotics.schedules.regimes import Way
+from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.node import average
 
 
-def local_factors(way: Way, branch: Branch, falls: Growth) -> dict[str, Growth]:
+def local_factors(regime: Regime, branch: Branch, falls: Growth) -> dict[str, Growth]:
     """G_w and G_b of each Dense of block l per J^{l+1,L}, by name: the inner Dense [1], the outer one [2]; falls: the
     variance of the outer weights in that block. A LayerNorm divides what enters, or what the inner Dense puts out."""
-    assert way.slope is not None
-    through = way.slope * falls
+    assert regime.slope is not None
+    through = regime.slope * falls
     if branch.norm == "inner":
-        through = through / way.q
-    entered = through if branch.norm == "first" else through * way.K
-    return {"G_w[1]": entered, "G_b[1]": through, "G_w[2]": way.square, "G_b[2]": regular(1)}
+        through = through / regime.q
+    entered = through if branch.norm == "first" else through * regime.K
+    return {"G_w[1]": entered, "G_b[1]": through, "G_w[2]": regime.square, "G_b[2]": regular(1)}
 
 
-def trained_groups(way: Way, branch: Branch) -> dict[str, Growth]:
+def trained_groups(regime: Regime, branch: Branch) -> dict[str, Growth]:
     """Those of parameters that are there and random at initialization, σ ≠ 0."""
     falls = regular(branch.v.size, -branch.v.beta)
     held = {"G_w[1]": branch.inner, "G_b[1]": branch.b, "G_w[2]": True, "G_b[2]": branch.a}
-    return {name: law for name, law in local_factors(way, branch, falls).items() if held[name]}
+    return {name: law for name, law in local_factors(regime, branch, falls).items() if held[name]}
 
 
-def fisher_law(way: Way, branch: Branch, oracle: Oracle) -> Growth:
+def fisher_law(regime: Regime, branch: Branch, oracle: Oracle) -> Growth:
     """max/min of the mean diagonal of F over groups and blocks l ≤ L, as L → ∞ (L is written l).
 
     Raises: `Undecided` where which group is the extreme one depends on what is not known.
     """
-    assert way.J is not None
-    return _ratio(way.J, list(trained_groups(way, branch).values()), oracle)
+    assert regime.J is not None
+    return _ratio(regime.J, list(trained_groups(regime, branch).values()), oracle)
 
 
 def plain_fisher_law(f: sp.Expr, variance: Growth, J: Growth, biases: bool) -> Growth:
     """The same of a network whose block is one Dense behind f(z), by its laws of K and J: ⟨f²⟩_K and 1, if there are
     biases, over J."""
-    square, way = average(f**2, K), direction(variance, At({}))
+    square, regime = average(f**2, K), direction(variance, At({}))
     through = regular(None)
-    if way:
-        lead = (at_infinity(square, 1) if way > 0 else at_zero(square, 1)).leading
+    if regime:
+        lead = (at_infinity(square, 1) if regime > 0 else at_zero(square, 1)).leading
         through = variance**lead.power
         if lead.logs != 0:
             through = through * log_of(variance, At({})) ** lead.logs

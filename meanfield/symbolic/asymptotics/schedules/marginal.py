@@ -14,7 +14,7 @@ from meanfield.symbolic.asymptotics.log_growth import Growth, regular
 from meanfield.symbolic.asymptotics.scaling import flow
 from meanfield.symbolic.asymptotics.schedules.balance import Balance, Resting
 from meanfield.symbolic.asymptotics.schedules.branch import End
-from meanfield.symbolic.asymptotics.schedules.regimes import EVERY, RESTS, Derivation, Way, sign_of
+from meanfield.symbolic.asymptotics.schedules.regimes import EVERY, RESTS, Derivation, Regime, sign_of
 from meanfield.symbolic.asymptotics.schedules.stationary_variance import attractors, is_monotone, resting_points
 
 
@@ -22,7 +22,7 @@ from meanfield.symbolic.asymptotics.schedules.stationary_variance import attract
 class Marginal(Derivation):
     """The laws of a branch where its feedback is as strong as a source (V = 1)."""
 
-    def _marginal(self) -> list[Way]:
+    def _marginal(self) -> list[Regime]:
         a, b, w = self.branch.a, self.branch.b, self.branch.w
         end = self.branch.infinity
         reach = -1 if a is None else self.sign(1 - a.beta - w.beta)
@@ -41,7 +41,7 @@ class Marginal(Derivation):
             c = s0
         return self._flow(c, flat, moves)
 
-    def _flow(self, c: sp.Expr, flat: sp.Expr, moves: bool) -> list[Way]:
+    def _flow(self, c: sp.Expr, flat: sp.Expr, moves: bool) -> list[Regime]:
         """The ends of dq/dlog l = S⟨φ²⟩_q + c - β_w q, q ≥ flat."""
         d = self.branch.w.beta if moves else sp.S.Zero
         zero, infinity = self.branch.zero, self.branch.infinity
@@ -55,15 +55,15 @@ class Marginal(Derivation):
             if once or numbers:
                 raise
             up = 0
-        ways: list[Way] = []
+        regimes: list[Regime] = []
         if once:
             if up < 0 < down:
-                ways.append(self._at_rest(Resting(self.branch.square, self.S, c, d), flat, "V = 1: q converges"))
+                regimes.append(self._at_rest(Resting(self.branch.square, self.S, c, d), flat, "V = 1: q converges"))
             if up > 0:
-                ways.append(self._escape(c, d, EVERY if down > 0 else "large starts"))
+                regimes.append(self._escape(c, d, EVERY if down > 0 else "large starts"))
             if down < 0:
-                ways.append(self._decay(d, EVERY if up < 0 else "small starts"))
-            return ways
+                regimes.append(self._decay(d, EVERY if up < 0 else "small starts"))
+            return regimes
         if d == 0 or (self._rises and self.sign(self._gain(zero) - d) >= 0):  # nothing holds q
             return [self._escape(c, d, EVERY)]
         if not numbers:
@@ -80,26 +80,28 @@ class Marginal(Derivation):
             if point.K.value + (point.K.error or 0) < flat:
                 continue
             basin = EVERY if found.ends == 1 else _between(*(point.basin or (0, sp.oo)))
-            ways.append(self._at_rest(Resting(self.branch.square, self.S, c, d, i), flat, "V = 1: q converges", basin))
+            regimes.append(
+                self._at_rest(Resting(self.branch.square, self.S, c, d, i), flat, "V = 1: q converges", basin)
+            )
         edges = [p.K.value for p in found if p.stability == "unstable" and p.K.value != 0]
         if up > 0:
-            ways.append(self._escape(c, d, _between(edges[-1], sp.oo) if edges else EVERY))
+            regimes.append(self._escape(c, d, _between(edges[-1], sp.oo) if edges else EVERY))
         if down < 0:
-            ways.append(self._decay(d, _between(0, edges[0]) if edges else EVERY))
+            regimes.append(self._decay(d, _between(0, edges[0]) if edges else EVERY))
         if found.status is Status.MEASURED:  # the list could miss a pair of places
-            ways = [replace(one, regime=f"{one.regime}, by a search that may miss a close pair") for one in ways]
-        return ways
+            regimes = [replace(one, regime=f"{one.regime}, by a search that may miss a close pair") for one in regimes]
+        return regimes
 
-    def _possible(self, c: sp.Expr, d: sp.Expr, flat: sp.Expr, up: int, down: int) -> list[Way]:
+    def _possible(self, c: sp.Expr, d: sp.Expr, flat: sp.Expr, up: int, down: int) -> list[Regime]:
         """The ends of the same flow where symbols leave open how often it changes its sign: each that there may be."""
         lone = "starts near it; every start where it is the only one"
         there = lone if up < 0 < down else "starts near it, where there is one"
-        ways = [self._at_rest(Resting(self.branch.square, self.S, c, d), flat, RESTS, there)]
+        regimes = [self._at_rest(Resting(self.branch.square, self.S, c, d), flat, RESTS, there)]
         if up >= 0:
-            ways.append(self._escape(c, d, "starts above all fixed points"))
+            regimes.append(self._escape(c, d, "starts above all fixed points"))
         if down < 0:
-            ways.append(self._decay(d, "starts below all fixed points"))
-        return [replace(one, conditional=True) for one in ways]
+            regimes.append(self._decay(d, "starts below all fixed points"))
+        return [replace(one, conditional=True) for one in regimes]
 
     @property
     def _rises(self) -> bool:
@@ -144,7 +146,7 @@ class Marginal(Derivation):
             f"At this balance every known order of the flow of q through {self.branch.phi} cancels; no law is derived."
         )
 
-    def _escape(self, c: sp.Expr, d: sp.Expr, basin: str) -> Way:
+    def _escape(self, c: sp.Expr, d: sp.Expr, basin: str) -> Regime:
         """q → ∞ at V = 1."""
         end = self.branch.infinity
         if end.is_linear and self.sign(self._gain(end) - d) > 0:
@@ -152,7 +154,7 @@ class Marginal(Derivation):
             return self._way(K_, end, "V = 1: q → ∞ by its feedback", basin, "feedback")
         return self._slow(self._without_linear(end) + c, end, "V = 1: q grows with log l", basin, c)
 
-    def _decay(self, d: sp.Expr, basin: str) -> Way:
+    def _decay(self, d: sp.Expr, basin: str) -> Regime:
         """q → 0 at V = 1."""
         end = self.branch.zero
         if not end.is_linear:
@@ -175,7 +177,7 @@ class Marginal(Derivation):
         lead = law.leading
         return "slow", c / lead.coefficient if (lead.power, lead.logs) == (0, 0) else sp.S.Zero
 
-    def _slow(self, law: Law, end: End, regime: str, basin: str, c: sp.Expr = sp.S.Zero) -> Way:
+    def _slow(self, law: Law, end: End, regime: str, basin: str, c: sp.Expr = sp.S.Zero) -> Regime:
         """q as powers of log l, by the expansion of its flow at one end."""
         if not law.terms:
             raise self._cancelled()
@@ -208,9 +210,9 @@ class Marginal(Derivation):
                 merged[key] = merged.get(key, 0) + coefficient
             J_ = replace(J_, terms=tuple((k, e) for k, e in merged.items() if e != 0), leading=not complete)
         drive, share = self._slow_drive(law, end, c)
-        return Way(K_, q, self._at(end.of_square, q), slope, J_, regime, basin, end, drive, share)
+        return Regime(K_, q, self._at(end.of_square, q), slope, J_, regime, basin, end, drive, share)
 
-    def _slow_with_logarithm(self, law: Law, end: End, regime: str, basin: str, c: sp.Expr) -> Way:
+    def _slow_with_logarithm(self, law: Law, end: End, regime: str, basin: str, c: sp.Expr) -> Regime:
         """The same to leading order, dq/dlog l = c q^n (log q)^m."""
         lead, w = law.leading, self.branch.w
         power = 1 / (1 - lead.power)
@@ -222,7 +224,7 @@ class Marginal(Derivation):
             total = summed(slope * regular(self.S, -1), self.oracle)
             J_ = regular(None) if total is None else replace(self._exp(total), leading=True)
         K_, square = q * regular(1 / w.size, w.beta), self._at(end.of_square, q)
-        return Way(K_, q, square, slope, J_, regime, basin, end, *self._slow_drive(law, end, c))
+        return Regime(K_, q, square, slope, J_, regime, basin, end, *self._slow_drive(law, end, c))
 
     def _square_at(self, q: sp.Expr) -> sp.Expr:
         return (
@@ -231,7 +233,7 @@ class Marginal(Derivation):
             else (self.branch.zero.of_square[2] * q**self.branch.degree)
         )
 
-    def _at_rest(self, q: sp.Expr, flat: sp.Expr, regime: str, basin: str = EVERY) -> Way:
+    def _at_rest(self, q: sp.Expr, flat: sp.Expr, regime: str, basin: str = EVERY) -> Regime:
         """q → a number, K ~ (q - flat)/σ_w² l^{β_w}."""
         common = q.args[2]  # what both inputs have in common
         if self.branch.degree is not None:
@@ -242,11 +244,11 @@ class Marginal(Derivation):
         K_ = regular((q - flat) / w.size, w.beta)
         return replace(self._settled(K_, q, regime, basin), drive="rest", share=common)
 
-    def _settled(self, K_: Growth, q: sp.Expr | None, regime: str, basin: str = EVERY) -> Way:
+    def _settled(self, K_: Growth, q: sp.Expr | None, regime: str, basin: str = EVERY) -> Regime:
         """q → a number (None: one that the start decides)."""
         if q is None:
             unknown = regular(None)
-            return Way(
+            return Regime(
                 K_,
                 unknown,
                 unknown,
@@ -262,7 +264,7 @@ class Marginal(Derivation):
             value = self._slope_at(q)
             slope = regular(value)
             J_ = regular(None, self.S * value if self.sign(1 - self.V) == 0 else 0)
-        return Way(K_, regular(q), regular(square), slope, J_, regime, basin, drive="weak")
+        return Regime(K_, regular(q), regular(square), slope, J_, regime, basin, drive="weak")
 
 
 def _between(low: sp.Expr, high: sp.Expr) -> str:

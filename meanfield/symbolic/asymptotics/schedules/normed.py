@@ -15,16 +15,16 @@ import sympy as sp
 
 from meanfield.symbolic.asymptotics.comparing import added
 from meanfield.symbolic.asymptotics.log_growth import Growth, regular
-from meanfield.symbolic.asymptotics.schedules.regimes import Way
+from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.asymptotics.schedules.residual import Solver
 
 
-def ways(solver: Solver) -> list[Way]:
+def regimes(solver: Solver) -> list[Regime]:
     """Every attracting behaviour of a branch, with a LayerNorm in it or without."""
-    return [normed(solver)] if solver.branch.norm else solver.ways()
+    return [normed(solver)] if solver.branch.norm else solver.regimes()
 
 
-def normed(solver: Solver) -> Way:
+def normed(solver: Solver) -> Regime:
     """The one behaviour of a pre-norm block."""
     branch, first = solver.branch, solver.branch.norm == "first"
     q = _inside(solver) if first else None
@@ -40,7 +40,7 @@ def normed(solver: Solver) -> Way:
     if slope is not None:
         J_ = solver.tangent(slope * regular(solver.S, -solver.V) / N)
         J_ = replace(J_, leading=J_.leading or (rough and bool(J_.terms)))
-    return Way(K_, q, square, slope, J_, "behind LayerNorm: sources alone", drive="normed")
+    return Regime(K_, q, square, slope, J_, "behind LayerNorm: sources alone", drive="normed")
 
 
 def _inside(solver: Solver) -> Growth:

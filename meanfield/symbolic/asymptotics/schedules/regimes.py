@@ -19,7 +19,7 @@ UNASKED = regular(None)  # where a law was not wanted
 
 
 @dataclass(frozen=True)
-class Way:
+class Regime:
     """One attracting behaviour: K, q and the averages ⟨φ²⟩_q, ⟨φ′²⟩_q in block l, and J over the blocks before it.
 
     regime: in words; basin: the starts that end here. For two inputs: the end of q, where it goes to one; what drives K
@@ -40,7 +40,7 @@ class Way:
     drive: str = ""
     share: sp.Expr = sp.S.Zero
     limit: tuple[sp.Eq, ...] = ()
-    plain: Way | None = None
+    plain: Regime | None = None
     quotients: tuple[tuple[str, Growth], ...] = ()
     conditional: bool = False
 
@@ -135,18 +135,20 @@ class Derivation:
 
     def _way(
         self, K_: Growth, end: End, regime: str, basin: str = EVERY, drive: str = "weak", share: sp.Expr = sp.S.Zero
-    ) -> Way:
+    ) -> Regime:
         """q at one of its ends."""
         faint = self.gradients and end.of_slope[0] * (-1 if end.square.point != 0 else 1) >= 0  # ⟨φ′²⟩ stays bounded
         if not self.inside and (not self.gradients or (faint and self.sign(1 - self.V) < 0)):
             J_ = regular(None) if self.gradients else None  # Σ l^{-V} converges
-            return Way(K_, UNASKED, UNASKED, UNASKED if self.gradients else None, J_, regime, basin, end, drive, share)
+            return Regime(
+                K_, UNASKED, UNASKED, UNASKED if self.gradients else None, J_, regime, basin, end, drive, share
+            )
         q = self.variance(K_)
         square = self._at(end.of_square, q)
         if not self.gradients:
-            return Way(K_, q, square, None, None, regime, basin, end, drive, share)
+            return Regime(K_, q, square, None, None, regime, basin, end, drive, share)
         slope = self._at(end.of_slope, q)
-        return Way(K_, q, square, slope, self._jacobian(slope, end), regime, basin, end, drive, share)
+        return Regime(K_, q, square, slope, self._jacobian(slope, end), regime, basin, end, drive, share)
 
     def _jacobian(self, slope: Growth, end: End) -> Growth:
         """J = Π (1 + S l^{-V} ⟨φ′²⟩_q)."""

@@ -22,21 +22,21 @@ from meanfield.symbolic.asymptotics.log_growth import Growth, inverse_gamma, pro
 from meanfield.symbolic.asymptotics.schedules.balance import Balance
 from meanfield.symbolic.asymptotics.schedules.branch import End
 from meanfield.symbolic.asymptotics.schedules.marginal import Marginal
-from meanfield.symbolic.asymptotics.schedules.regimes import EVERY, UNASKED, Way
+from meanfield.symbolic.asymptotics.schedules.regimes import EVERY, UNASKED, Regime
 
 
 @dataclass(frozen=True)
 class Solver(Marginal):
     """The derivation for one branch, in every regime."""
 
-    def ways(self) -> list[Way]:
+    def regimes(self) -> list[Regime]:
         """Every attracting behaviour; more than one where the start decides."""
         if self.branch.degree == 1:
             return [self._linear()]
         strong = self.sign(1 - self.V)
         return self._strong() if strong > 0 else self._weak() if strong < 0 else self._marginal()
 
-    def _linear(self) -> Way:
+    def _linear(self) -> Regime:
         """⟨φ²⟩_q = v q: the sum of what sources send, exactly."""
         W, V, end = self._gain(self.branch.zero), self.V, self.branch.zero
         strong = self.sign(1 - V)
@@ -56,9 +56,9 @@ class Solver(Marginal):
         slope = regular(end.of_slope[2]) if self.gradients else None
         square = self._at(end.of_square, q) if self.inside else UNASKED
         drive = "weak" if strong < 0 else "feedback" if strong > 0 else self._drive(K_, W)
-        return Way(K_, q, square, slope, J_ if self.gradients else None, regime, end=end, drive=drive)
+        return Regime(K_, q, square, slope, J_ if self.gradients else None, regime, end=end, drive=drive)
 
-    def _strong(self) -> list[Way]:
+    def _strong(self) -> list[Regime]:
         end = self.branch.infinity
         if end.is_linear:
             K_ = product(self._gain(end), self.V, self.oracle)
@@ -75,7 +75,7 @@ class Solver(Marginal):
         shared = source.constant / (K_.exponent * K_.constant) if order == 0 and source is not None else sp.S.Zero
         return self._beside_trap(K_, end, regime, drive, shared)
 
-    def _beside_trap(self, K_: Growth, end: End, regime: str, drive: str, share: sp.Expr = sp.S.Zero) -> list[Way]:
+    def _beside_trap(self, K_: Growth, end: End, regime: str, drive: str, share: sp.Expr = sp.S.Zero) -> list[Regime]:
         """q → ∞, and q → 0 where small starts stay there."""
         trap = self._trapped()
         return [self._way(K_, end, regime, "large starts" if trap else EVERY, drive, share), *trap]
@@ -109,7 +109,7 @@ class Solver(Marginal):
         C = Balance(alone.exponent, v.size * c, w.size, b, a, s).doit()
         return replace(alone, constant=C)
 
-    def _trapped(self) -> list[Way]:
+    def _trapped(self) -> list[Regime]:
         """q → 0 beside q → ∞, where ⟨φ²⟩_q vanishes faster than q: the start decides."""
         end = self.branch.zero
         a = end.of_square[0]
@@ -147,7 +147,7 @@ class Solver(Marginal):
         here = At({})
         return here.sign(lowest - b) <= 0 or here.sign(A * lowest**a + s - p * (lowest - b) / w.size) > 0
 
-    def _weak(self) -> list[Way]:
+    def _weak(self) -> list[Regime]:
         a, b, w, v = self.branch.a, self.branch.b, self.branch.w, self.branch.v
         inner_moves = self.sign(w.beta) > 0
         reach = -1 if a is None else self.sign(1 - a.beta - w.beta)
@@ -166,7 +166,7 @@ class Solver(Marginal):
             return [self._settled(K_, b.size, "V > 1: q converges to the variance of its biases")]
         return [self._fading()]
 
-    def _fading(self) -> Way:
+    def _fading(self) -> Regime:
         """q → 0."""
         end, regime = self.branch.zero, "V > 1: q → 0"
         a, _, c = end.of_square

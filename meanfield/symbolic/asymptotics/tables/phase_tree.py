@@ -16,14 +16,14 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.words import unknown
 from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.exponent_cells import Affine, At, Cell, Node, Undecided, partition
-from meanfield.symbolic.asymptotics.in_total_depth.total_depth import TotalSolver, ways
+from meanfield.symbolic.asymptotics.in_total_depth.total_depth import TotalSolver, regimes
 from meanfield.symbolic.asymptotics.in_total_depth.total_equations import NAMES
 from meanfield.symbolic.asymptotics.in_total_depth.total_fisher import fisher_in_depth
 from meanfield.symbolic.asymptotics.log_growth import Growth, Oracle, regular
 from meanfield.symbolic.asymptotics.schedules.balance import Correlated
 from meanfield.symbolic.asymptotics.schedules.branch import Branch
 from meanfield.symbolic.asymptotics.schedules.fisher import fisher_law, local_factors
-from meanfield.symbolic.asymptotics.schedules.regimes import Way
+from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.asymptotics.schedules.residual import Solver
 from meanfield.symbolic.asymptotics.two_inputs.pair_laws import pair_laws
 from meanfield.symbolic.asymptotics.two_inputs.total_pairs import pair_in_depth
@@ -74,7 +74,7 @@ class Laws:
         return replace(self, laws=tuple((n, g.map(function)) for n, g in self.laws), limit=limit)
 
 
-def laws_of(way: Way, solver: Solver | TotalSolver, quantities: tuple[str, ...]) -> Laws:
+def laws_of(regime: Regime, solver: Solver | TotalSolver, quantities: tuple[str, ...]) -> Laws:
     """The laws of named quantities in block l: K before it, K[1] = q inside, J over the blocks before it, and squared
     gradients G over J^{1,L} (the same for every block of a network of L layers): G_z at K, G_w[1], G_b[1] of the inner,
     G_w[2], G_b[2] of the outer Dense; fisher of the whole network of l blocks."""
@@ -84,65 +84,65 @@ def laws_of(way: Way, solver: Solver | TotalSolver, quantities: tuple[str, ...])
     if set(quantities) & set(PAIR):
         try:
             if isinstance(solver, TotalSolver):
-                distance, gamma, more_ = pair_in_depth(solver, way)
+                distance, gamma, more_ = pair_in_depth(solver, regime)
                 pair = (distance, gamma)
-                way = replace(way, limit=way.limit + more_)
+                regime = replace(regime, limit=regime.limit + more_)
             else:
-                pair = pair_laws(solver, way)
+                pair = pair_laws(solver, regime)
         except Undecided as error:
-            way = replace(way, regime=f"{way.regime}; of two inputs: {error}")
+            regime = replace(regime, regime=f"{regime.regime}; of two inputs: {error}")
     for name in quantities:
         if name == "c":
             try:
                 found += [] if pair[1] is None else [(name, cosine(pair[1], solver.oracle))]
             except Undecided as error:
-                way = replace(way, regime=f"{way.regime}; of c: {error}")
+                regime = replace(regime, regime=f"{regime.regime}; of c: {error}")
         elif name == "K_ab":
             try:
-                found += [] if pair[1] is None else [(name, way.K * cosine(pair[1], solver.oracle))]
+                found += [] if pair[1] is None else [(name, regime.K * cosine(pair[1], solver.oracle))]
             except Undecided as error:
-                way = replace(way, regime=f"{way.regime}; of K_ab: {error}")
+                regime = replace(regime, regime=f"{regime.regime}; of K_ab: {error}")
         elif name in PAIR:
             law = pair[PAIR.index(name)]
             found += [] if law is None else [(name, law)]
         elif name == "fisher":
             try:
                 if isinstance(solver, TotalSolver):
-                    found.append((name, fisher_in_depth(solver, way)))
+                    found.append((name, fisher_in_depth(solver, regime)))
                 else:
-                    found.append((name, fisher_law(way, branch, solver.oracle)))
+                    found.append((name, fisher_law(regime, branch, solver.oracle)))
             except MeanFieldError as error:
-                way = replace(way, regime=f"{way.regime}; of fisher: {error}")
+                regime = replace(regime, regime=f"{regime.regime}; of fisher: {error}")
         elif name == "K":
-            found.append((name, way.K))
+            found.append((name, regime.K))
         elif name == "K[1]":
-            found.append((name, way.q))
+            found.append((name, regime.q))
         else:
-            if way.J is None and isinstance(solver, TotalSolver):
+            if regime.J is None and isinstance(solver, TotalSolver):
                 continue
-            assert way.J is not None
-            local = {"G_z": regular(1), **local_factors(way, branch, solver.falls(branch.v))}
-            law = way.J if name == "J" else dict(way.quotients).get(name) or local[name] / way.J
+            assert regime.J is not None
+            local = {"G_z": regular(1), **local_factors(regime, branch, solver.falls(branch.v))}
+            law = regime.J if name == "J" else dict(regime.quotients).get(name) or local[name] / regime.J
             if law.terms or not law.leading:
                 found.append((name, law))
             else:
                 lost.append(name)
     more = f"; of {', '.join(lost)} all that is known cancels" if lost else ""
-    return Laws(tuple(found), way.regime + more, way.basin, way.limit, way.conditional)
+    return Laws(tuple(found), regime.regime + more, regime.basin, regime.limit, regime.conditional)
 
 
 def cosine(gamma: Growth, oracle: Oracle) -> Growth:
     """The law of c = γ/(1 + γ) to leading order: γ where that goes to 0, else a number, 1 where γ → ∞; up to a constant
     factor where cells are not cut by the sign of γ's power."""
     try:
-        way = direction(gamma, oracle)
+        regime = direction(gamma, oracle)
     except Undecided:
         if not gamma.is_regular or gamma.power_of(1) != 0 or gamma.power_of(2) != 0:
             raise
         return regular(None, sp.Min(0, gamma.exponent))
-    if way < 0:
+    if regime < 0:
         return gamma
-    if way > 0:
+    if regime > 0:
         return regular(1)
     if gamma.constant is None or not gamma.is_regular:
         return regular(None)
@@ -169,7 +169,7 @@ def laws_at(branch: Branch, quantities: tuple[str, ...]) -> tuple[Laws, ...]:
     """The laws of a branch whose exponents are numbers (σ's may be symbols where no sign depends on them)."""
     gradients = _gradients(branch, quantities)
     solver = (TotalSolver if branch.knows_depth else Solver)(branch, At({}), gradients)
-    return tuple(laws_of(one, solver, quantities) for one in ways(solver))
+    return tuple(laws_of(one, solver, quantities) for one in regimes(solver))
 
 
 def _gradients(branch: Branch, quantities: tuple[str, ...]) -> bool:
@@ -198,7 +198,7 @@ def phase_tree(branch: Branch, quantities: tuple[str, ...]) -> tuple[Node, tuple
         kind = TotalSolver if branch.knows_depth else Solver
         solver = kind(branch, here, gradients, strength if definitions else None, inside)
         try:
-            found = [laws_of(one, solver, quantities) for one in ways(solver)]
+            found = [laws_of(one, solver, quantities) for one in regimes(solver)]
         except Undecided as error:
             return (Laws((), str(error), "open"),)
         return tuple(one.map(here.simplified) for one in found)

@@ -26,7 +26,7 @@ MODES = ("max", "min")
 
 @dataclass(frozen=True)
 class Slot:
-    """The exponent of one law on one part: an affine form; (way, quantity) says whose it is."""
+    """The exponent of one law on one part: an affine form; (regime, quantity) says whose it is."""
 
     place: tuple[int, str]
     form: sp.Expr
@@ -64,9 +64,9 @@ class Group:
 
     def laws(self) -> tuple[Laws, ...]:
         """The law of all parts, constants left out."""
-        _, _, ways = self.parts[0]
+        _, _, regimes = self.parts[0]
         return tuple(
-            replace(one, laws=tuple((n, self._order(g, (i, n))) for n, g in one.laws)) for i, one in enumerate(ways)
+            replace(one, laws=tuple((n, self._order(g, (i, n))) for n, g in one.laws)) for i, one in enumerate(regimes)
         )
 
     def _order(self, g: Growth, place: tuple[int, str]) -> Growth:
@@ -92,13 +92,13 @@ def grouped(tree: Node) -> list[tuple[tuple[Cell, ...], tuple[Laws, ...]]]:
     leaves = sorted(((leaf.cell.reduced(), leaf.found) for leaf in tree.leaves()), key=lambda one: len(one[0].equal))
     groups: list[Group] = []
     for cell, found in leaves:
-        ways: Any = found
-        shape, slots = _shape(ways, cell)
+        regimes: Any = found
+        shape, slots = _shape(regimes, cell)
         slots = tuple(replace(slot, form=_named(slot.form, met, cell)) for slot in slots)
         met += [slot.form for slot in slots if slot.form not in met]
-        if not any(g.shape == shape and g.takes(cell, slots, ways) for g in groups):
+        if not any(g.shape == shape and g.takes(cell, slots, regimes) for g in groups):
             groups.append(Group(shape))
-            groups[-1].takes(cell, slots, ways)
+            groups[-1].takes(cell, slots, regimes)
     out = []
     for g in groups:
         others = [cell for h in groups if h is not g for cell, _, _ in h.parts]
@@ -106,11 +106,11 @@ def grouped(tree: Node) -> list[tuple[tuple[Cell, ...], tuple[Laws, ...]]]:
     return out
 
 
-def _shape(ways: tuple[Laws, ...], cell: Cell) -> tuple[tuple, tuple[Slot, ...]]:
+def _shape(regimes: tuple[Laws, ...], cell: Cell) -> tuple[tuple, tuple[Slot, ...]]:
     """What parts of one law have in common, and the exponents in which they may differ."""
     shape: list[tuple] = []
     slots: list[Slot] = []
-    for i, one in enumerate(ways):
+    for i, one in enumerate(regimes):
         shape.append((i, one.basin, one.regime if not one.laws else ""))
         for n, g in one.laws:
             form = g.stretched[0][0][0] if g.leading else g.exponent
@@ -187,12 +187,12 @@ def _of_two(f: sp.Expr, g: sp.Expr, mode: str) -> sp.Expr:
     u = sp.Add(*[c / scale * t for t, c in gap.items() if c > 0])
     d = sp.Add(*[-c / scale * t for t, c in gap.items() if c < 0])
     largest = mode == "max"
-    ways = [
+    regimes = [
         (sp.S.Zero, sp.S.One, largest, f, g),
         (sp.expand(f - scale * u), scale, largest, u, d),
         (sp.expand(f + scale * d), -scale, not largest, u, d),
     ]
-    h, factor, largest, u, d = min(ways, key=lambda one: sum(len(sp.Add.make_args(e)) for e in (one[0], *one[3:])))
+    h, factor, largest, u, d = min(regimes, key=lambda one: sum(len(sp.Add.make_args(e)) for e in (one[0], *one[3:])))
     return h + factor * (sp.Max if largest else sp.Min)(u, d)
 
 

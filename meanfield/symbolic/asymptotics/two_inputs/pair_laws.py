@@ -17,7 +17,7 @@ from meanfield.symbolic.asymptotics.exponent_cells import Undecided
 from meanfield.symbolic.asymptotics.log_growth import Growth, regular
 from meanfield.symbolic.asymptotics.schedules.balance import Correlated
 from meanfield.symbolic.asymptotics.schedules.power_tails import Meeting, Tail, tail, unlike
-from meanfield.symbolic.asymptotics.schedules.regimes import Way, sign_of
+from meanfield.symbolic.asymptotics.schedules.regimes import Regime, sign_of
 from meanfield.symbolic.asymptotics.schedules.residual import Solver
 from meanfield.symbolic.averages.node import average
 
@@ -25,54 +25,54 @@ _T = sp.Dummy("t", positive=True)
 Pair = tuple[Growth | None, Growth | None]
 
 
-def pair_laws(solver: Solver, way: Way) -> Pair:
-    """The laws of Δ and γ along one way; None for one that is not derived."""
-    if way.drive == "normed":
+def pair_laws(solver: Solver, regime: Regime) -> Pair:
+    """The laws of Δ and γ along one regime; None for one that is not derived."""
+    if regime.drive == "normed":
         raise Undecided("behind a LayerNorm how far two inputs part is not derived")
-    if way.drive == "weak":
-        return _by_distance(way, regular(None))
-    if way.drive == "rest":
-        return _at_rest(solver, way)
-    if way.drive == "slow fall":
-        return _falling(solver, way)
-    if way.end is None:
+    if regime.drive == "weak":
+        return _by_distance(regime, regular(None))
+    if regime.drive == "rest":
+        return _at_rest(solver, regime)
+    if regime.drive == "slow fall":
+        return _falling(solver, regime)
+    if regime.end is None:
         return None, None
-    far = way.end.square.point != 0
+    far = regime.end.square.point != 0
     try:
         found = tail(solver.branch.phi.pieces, far)
     except MeanFieldError:
         share = unlike(solver.branch.phi.pieces) if far else None
         if share is None:
             raise Undecided(f"{solver.branch.phi} is no power of |z| at this end") from None
-        return _waves(solver, way, share)
+        return _waves(solver, regime, share)
     try:
-        if way.end.is_linear:
-            return _linear(solver, way, found)
-        if way.drive == "source":
-            return _behind_source(solver, way, found)
-        return _meeting(solver, way, found)
+        if regime.end.is_linear:
+            return _linear(solver, regime, found)
+        if regime.drive == "source":
+            return _behind_source(solver, regime, found)
+        return _meeting(solver, regime, found)
     except Undecided:
         raise
     except MeanFieldError as error:
         raise Undecided(str(error)) from None
 
 
-def _falling(solver: Solver, way: Way) -> Pair:
+def _falling(solver: Solver, regime: Regime) -> Pair:
     """q falls as a power of log l, as S⟨φ²⟩_q - β_w q ~ -q^s does: of the terms of that order in ⟨φ_aφ_b⟩ those of
     φ′(0)z with another are linear in c, as K is, and move nothing; ⟨|z_a|^s|z_b|^s⟩, of an even part, does. What
     follows adds up to a finite number.
     """
     found = [fractional(e.subs(Z[0], side * _T), _T, 3)[0] for side, e in zip((1, -1), _around(solver))]
-    assert way.end is not None
-    s = way.end.square.terms[1].power
-    if found[0].get(1, 0) != -found[1].get(1, 0) or way.end.square.terms[1].logs != 0:
+    assert regime.end is not None
+    s = regime.end.square.terms[1].power
+    if found[0].get(1, 0) != -found[1].get(1, 0) or regime.end.square.terms[1].logs != 0:
         raise Undecided("q falls as a power of log l beside a kink; how two inputs move apart meanwhile is not derived")
     even = sp.simplify(sp.Add(*(one.get(s, sp.S.Zero) for one in found)) / 2)
     if even == 0:
-        return way.K.of_unknown_size, regular(None)
+        return regime.K.of_unknown_size, regular(None)
     if s != 2:
         raise Undecided(f"an even part |z|^({s}) of φ moves c as q falls; no law is derived there")
-    return way.K, regular(1)  # dc ~ (1 - c)(1 - 2c): c → 1/2
+    return regime.K, regular(1)  # dc ~ (1 - c)(1 - 2c): c → 1/2
 
 
 def _around(solver: Solver) -> list[sp.Expr]:
@@ -80,80 +80,80 @@ def _around(solver: Solver) -> list[sp.Expr]:
     return list(reversed(solver.branch.phi.pieces.around_zero()))
 
 
-def _by_distance(way: Way, distance: Growth) -> Pair:
-    return distance, (way.K / distance).times(sp.Integer(2))
+def _by_distance(regime: Regime, distance: Growth) -> Pair:
+    return distance, (regime.K / distance).times(sp.Integer(2))
 
 
-def _linear(solver: Solver, way: Way, found: Tail) -> Pair:
+def _linear(solver: Solver, regime: Regime, found: Tail) -> Pair:
     """⟨φ²⟩_q ~ v q: ε falls by d log ε = -W l^{-V} k √ε where φ has a kink between its tails."""
-    assert way.end is not None
-    W, V, (k, _) = solver.S * way.end.of_square[2], solver.V, found.nearness()
+    assert regime.end is not None
+    W, V, (k, _) = solver.S * regime.end.of_square[2], solver.V, found.nearness()
     strong = solver.sign(1 - V)
-    if way.drive == "source" or (way.drive == "tie" and k == 0):  # what both share outgrows Δ
-        return _by_distance(way, regular(None, W))
+    if regime.drive == "source" or (regime.drive == "tie" and k == 0):  # what both share outgrows Δ
+        return _by_distance(regime, regular(None, W))
     if k == 0:  # nothing parts directions
         unknown = regular(None)
-        return way.K.of_unknown_size, unknown
+        return regime.K.of_unknown_size, unknown
     if strong > 0 and solver.sign(V) == 0:
         gamma = regular((k * W / (2 * (1 + W))) ** 2, 2)
     elif strong > 0:
         gamma = regular((k * W / (2 * (1 - V))) ** 2, 2 * (1 - V))
     else:
-        gamma = regular((k * W * (1 if way.drive == "tie" else sp.S.Half)) ** 2, 0, 2)
-    return (way.K / gamma).times(sp.Integer(2)), gamma
+        gamma = regular((k * W * (1 if regime.drive == "tie" else sp.S.Half)) ** 2, 0, 2)
+    return (regime.K / gamma).times(sp.Integer(2)), gamma
 
 
-def _meeting(solver: Solver, way: Way, found: Tail) -> Pair:
+def _meeting(solver: Solver, regime: Regime, found: Tail) -> Pair:
     """K lives on its feedback: c goes to the root of c = (1 - s)κ(c) + s, or to 1 where that has no other."""
-    share = way.share
+    share = regime.share
     pull = sp.oo if found.slope == sp.oo else (1 - share) * found.slope - 1
     sign = 1 if pull == sp.oo else solver.sign(pull) if not pull.free_symbols else sign_of(pull)
     if sign < 0:
-        return _by_distance(way, regular(None, way.K.exponent * (1 - share) * found.slope))
+        return _by_distance(regime, regular(None, regime.K.exponent * (1 - share) * found.slope))
     if sign == 0:
         raise Undecided("two inputs meet at a marginal rate; no law is derived")
     c = Meeting(found.d, found.right, found.left, share).doit()
-    own = _own_share(solver, way)
+    own = _own_share(solver, regime)
     if own != 1:  # c is of what φ is given: 1 - K_ab/K = (1 - c)/own
-        return way.K.times(2 * (1 - c) / own), regular((own - 1 + c) / (1 - c))
-    distance = way.K.times(2 * (1 - c))
+        return regime.K.times(2 * (1 - c) / own), regular((own - 1 + c) / (1 - c))
+    distance = regime.K.times(2 * (1 - c))
     if c != 0:
         return distance, regular(c / (1 - c))
     # an odd φ: K_ab dies by κ′(0) < 1
     x = (1 - found.d) / 2
     rate = 1 / sp.hyperexpand(sp.hyper((x, x), (sp.Rational(3, 2),), 1))
-    if way.drive == "slow":
-        return distance, added([_of_log(way) ** (rate - 1), *_shared(solver, way)], solver.oracle)
-    return distance, _dying(solver, way, way.K.exponent * rate)
+    if regime.drive == "slow":
+        return distance, added([_of_log(regime) ** (rate - 1), *_shared(solver, regime)], solver.oracle)
+    return distance, _dying(solver, regime, regime.K.exponent * rate)
 
 
-def _own_share(solver: Solver, way: Way) -> sp.Expr:
+def _own_share(solver: Solver, regime: Regime) -> sp.Expr:
     """The share of K in q, where biases of the same power may have the rest."""
-    assert way.end is not None
-    if way.end.square.point != 0 or way.K.constant is None or way.q.constant is None:
+    assert regime.end is not None
+    if regime.end.square.point != 0 or regime.K.constant is None or regime.q.constant is None:
         return sp.S.One
-    return sp.simplify(solver.branch.w.size * way.K.constant / way.q.constant)
+    return sp.simplify(solver.branch.w.size * regime.K.constant / regime.q.constant)
 
 
-def _of_log(way: Way) -> Growth:
-    return regular(None, 0, way.K.power_of(1))
+def _of_log(regime: Regime) -> Growth:
+    return regular(None, 0, regime.K.power_of(1))
 
 
-def _shared(solver: Solver, way: Way, every: bool = True) -> list[Growth]:
+def _shared(solver: Solver, regime: Regime, every: bool = True) -> list[Growth]:
     """What both inputs have in common beside K_ab itself, relative to K: their sources, and biases in the branch."""
-    parts = (_relative(solver.bias(), way.q) if every else None, _sourced(solver, way))
+    parts = (_relative(solver.bias(), regime.q) if every else None, _sourced(solver, regime))
     return [one.of_unknown_size for one in parts if one is not None]
 
 
-def _dying(solver: Solver, way: Way, power: sp.Expr) -> Growth:
+def _dying(solver: Solver, regime: Regime, power: sp.Expr) -> Growth:
     """c where it goes to 0: what the start leaves of K_ab = l^power, over K, or what both inputs share if that is more.
     Where rates are numbers like 2/π, over which cells are not cut, the largest of the powers."""
     bias, per = solver.bias(), regular(1, -1)
-    inside = None if bias is None or power == 0 else way.K * bias / way.q * per
+    inside = None if bias is None or power == 0 else regime.K * bias / regime.q * per
     try:
-        return (solver.from_sources(power, solver.source_a(), inside) / way.K).of_unknown_size
+        return (solver.from_sources(power, solver.source_a(), inside) / regime.K).of_unknown_size
     except Undecided:
-        parts = [regular(None, power) / way.K, *_shared(solver, way)]
+        parts = [regular(None, power) / regime.K, *_shared(solver, regime)]
         if any(one.power_of(1) != 0 for one in parts):
             raise
         return regular(None, sp.Max(*[one.exponent for one in parts]))
@@ -163,48 +163,48 @@ def _relative(one: Growth | None, to: Growth) -> Growth | None:
     return None if one is None else one / to
 
 
-def _sourced(solver: Solver, way: Way) -> Growth | None:
+def _sourced(solver: Solver, regime: Regime) -> Growth | None:
     source = solver.source_a()
-    return None if source is None else source * regular(1, 1) / way.K
+    return None if source is None else source * regular(1, 1) / regime.K
 
 
-def _waves(solver: Solver, way: Way, share: sp.Expr) -> Pair:
+def _waves(solver: Solver, regime: Regime, share: sp.Expr) -> Pair:
     """φ of waves alone as q → ∞: inputs that differ have ⟨φ_a φ_b⟩ = share·⟨φ²⟩, whatever their correlation."""
-    assert way.end is not None and way.J is not None
-    if way.drive == "source":
+    assert regime.end is not None and regime.J is not None
+    if regime.drive == "source":
         v, w = solver.branch.v, solver.branch.w
-        source = regular(2 * v.size * (1 - share) * way.end.of_square[2], -v.beta)
+        source = regular(2 * v.size * (1 - share) * regime.end.of_square[2], -v.beta)
         if solver.sign(w.beta) > 0 and solver.sign(1 - solver.V) == 0:  # the distance settles in q
-            return _by_distance(way, regular(None, _smaller(w.beta, way.J.exponent)))
-        return _by_distance(way, summed(source, solver.oracle) or regular(None))
-    c = (1 - way.share) * share + way.share
-    distance = way.K.times(2 * (1 - c))
+            return _by_distance(regime, regular(None, _smaller(w.beta, regime.J.exponent)))
+        return _by_distance(regime, summed(source, solver.oracle) or regular(None))
+    c = (1 - regime.share) * share + regime.share
+    distance = regime.K.times(2 * (1 - c))
     if c != 0:
         return distance, regular(c / (1 - c))
-    if way.drive == "slow":
-        return distance, added([_of_log(way) ** -1, *_shared(solver, way, False)], solver.oracle)
-    return distance, _dying(solver, way, sp.S.Zero)
+    if regime.drive == "slow":
+        return distance, added([_of_log(regime) ** -1, *_shared(solver, regime, False)], solver.oracle)
+    return distance, _dying(solver, regime, sp.S.Zero)
 
 
-def _behind_source(solver: Solver, way: Way, found: Tail) -> Pair:
+def _behind_source(solver: Solver, regime: Regime, found: Tail) -> Pair:
     """K lives on its own source, which both inputs share: c → 1."""
     if found.slope != sp.oo:
-        assert way.J is not None
-        return _by_distance(way, way.J.of_unknown_size)
+        assert regime.J is not None
+        return _by_distance(regime, regime.J.of_unknown_size)
     (k, n), v, w = found.nearness(), solver.branch.v, solver.branch.w
-    assert way.end is not None and way.K.constant is not None and way.J is not None
-    grown = 1 - v.beta - found.d * w.beta - way.K.exponent / 2  # of Δ^{1-n}, which 2 σ_v² ⟨φ²⟩_q k (Δ/2K)^n drives
+    assert regime.end is not None and regime.K.constant is not None and regime.J is not None
+    grown = 1 - v.beta - found.d * w.beta - regime.K.exponent / 2  # of Δ^{1-n}, which 2 σ_v² ⟨φ²⟩_q k (Δ/2K)^n drives
     wide = solver.sign(grown - (1 - n) * w.beta)
     if wide < 0:
-        return _by_distance(way, way.J.of_unknown_size)
+        return _by_distance(regime, regime.J.of_unknown_size)
     even = wide == 0 and solver.sign(w.beta) == 0
     if wide == 0 and not even:  # ⟨(φ_a - φ_b)²⟩/δ falls from J's rate to 0 as δ grows: δ settles, or J is too slow
-        return _by_distance(way, regular(None, _smaller(w.beta, way.J.exponent)))
-    drive = 2 * v.size * way.end.of_square[2] * k * w.size**found.d * way.K.constant**found.d
-    size = (1 - n) * drive / (2 * way.K.constant) ** n
+        return _by_distance(regime, regular(None, _smaller(w.beta, regime.J.exponent)))
+    drive = 2 * v.size * regime.end.of_square[2] * k * w.size**found.d * regime.K.constant**found.d
+    size = (1 - n) * drive / (2 * regime.K.constant) ** n
     if even:
-        return _by_distance(way, regular(size ** (1 / (1 - n)), 0, 1 / (1 - n)))
-    return _by_distance(way, regular((size / grown) ** (1 / (1 - n)), grown / (1 - n)))
+        return _by_distance(regime, regular(size ** (1 / (1 - n)), 0, 1 / (1 - n)))
+    return _by_distance(regime, regular((size / grown) ** (1 / (1 - n)), grown / (1 - n)))
 
 
 def _smaller(a: sp.Expr, b: sp.Expr) -> sp.Expr:
@@ -217,19 +217,19 @@ def _smaller(a: sp.Expr, b: sp.Expr) -> sp.Expr:
     return b if sign > 0 else a
 
 
-def _at_rest(solver: Solver, way: Way) -> Pair:
+def _at_rest(solver: Solver, regime: Regime) -> Pair:
     """q → q*: two inputs meet where the correlation at q* attracts them, else they part as far as K goes."""
-    q, S, d = way.q.constant, solver.S, solver.branch.w.beta
-    assert q is not None and way.slope is not None
-    if solver.branch.is_odd and way.share == 0:  # d = S⟨φ²⟩/q ≥ S⟨φ′⟩², which is what K_ab/q grows by
+    q, S, d = regime.q.constant, solver.S, solver.branch.w.beta
+    assert q is not None and regime.slope is not None
+    if solver.branch.is_odd and regime.share == 0:  # d = S⟨φ²⟩/q ≥ S⟨φ′⟩², which is what K_ab/q grows by
         mean = average(solver.branch.phi.pieces.map(lambda e: Z[0] * e).expr, K).xreplace({K: q}) / q
-        return way.K.times(sp.Integer(2)), _dying(solver, way, S * mean**2)
-    gain = S * way.slope.constant - d
+        return regime.K.times(sp.Integer(2)), _dying(solver, regime, S * mean**2)
+    gain = S * regime.slope.constant - d
     if gain.free_symbols:
         raise Undecided("whether two inputs meet at a variance that converges needs numbers")
     sign = sign_of(gain)
     if sign < 0:
-        return _by_distance(way, regular(None, S * way.slope.constant))
+        return _by_distance(regime, regular(None, S * regime.slope.constant))
     if sign == 0:
         raise Undecided("two inputs meet at a marginal rate; no law is derived")
     phi = solver.branch.phi.pieces.expr
@@ -241,6 +241,6 @@ def _at_rest(solver: Solver, way: Way) -> Pair:
     b = solver.branch.b
     flat = b.size if b is not None and solver.sign(b.beta) == 0 else sp.S.Zero
     # K has no share of the biases that both are given inside
-    apart, shared = (Correlated(pair, S, way.share, d, q, flat, kind) for kind in (1, 2))
+    apart, shared = (Correlated(pair, S, regime.share, d, q, flat, kind) for kind in (1, 2))
     w = solver.branch.w
     return regular(2 * apart / w.size, w.beta), regular(shared / apart)

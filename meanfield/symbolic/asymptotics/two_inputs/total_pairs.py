@@ -29,7 +29,7 @@ from meanfield.symbolic.asymptotics.in_total_depth.total_scales import Scale
 from meanfield.symbolic.asymptotics.in_total_depth.total_tangents import Rate, rate_of_J
 from meanfield.symbolic.asymptotics.log_growth import CONSTANT, Growth, regular
 from meanfield.symbolic.asymptotics.schedules.power_tails import Meeting, Tail, tail, unlike
-from meanfield.symbolic.asymptotics.schedules.regimes import Way
+from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.asymptotics.schedules.residual import Solver
 from meanfield.symbolic.asymptotics.two_inputs.pair_laws import pair_laws
 from meanfield.symbolic.averages.node import average
@@ -38,73 +38,73 @@ Found = tuple[Growth | None, Growth | None, tuple[sp.Eq, ...]]
 GAP = 2 * K_0 * (1 - c_0)  # the distance behind the first blocks
 
 
-def pair_in_depth(moves: Moves, way: Way) -> Found:
+def pair_in_depth(moves: Moves, regime: Regime) -> Found:
     """The distance, γ (None for one that is not derived) and the equations of h. Raises: `Undecided`."""
-    distance, gamma, equations = _found(moves, way)
+    distance, gamma, equations = _found(moves, regime)
     return distance and replace(distance, of=L), gamma and replace(gamma, of=L), equations
 
 
-def _found(moves: Moves, way: Way) -> Found:
-    if way.drive == "marginal":
-        return _marginal(moves, way)
-    if way.plain is not None:
+def _found(moves: Moves, regime: Regime) -> Found:
+    if regime.drive == "marginal":
+        return _marginal(moves, regime)
+    if regime.plain is not None:
         plain = Solver(moves.branch, moves.oracle, moves.gradients, moves.strength, moves.inside)
-        distance, gamma = pair_laws(plain, way.plain)
+        distance, gamma = pair_laws(plain, regime.plain)
         return distance and in_t(distance), gamma and in_t(gamma), ()
-    if way.drive == "slow":
-        return _slow(moves, way)
+    if regime.drive == "slow":
+        return _slow(moves, regime)
     scale = moves.scales.scale()
     if scale.exploding:
-        return _exploding(moves, way, scale)
+        return _exploding(moves, regime, scale)
     if moves.sign(scale.kappa) == 0:
-        return _still(moves, way, scale)
-    if _is_bounded(way):
-        return regular(None), way.K.of_unknown_size, ()
+        return _still(moves, regime, scale)
+    if _is_bounded(regime):
+        return regular(None), regime.K.of_unknown_size, ()
     rate = rate_of_J(moves, scale)
-    if rate.grows == 0 and rate.turn > 0 and way.J is not None:
+    if rate.grows == 0 and rate.turn > 0 and regime.J is not None:
         _require_narrow(moves, scale)
-        return *_by_distance(way, way.J.times(GAP) if not _has_free(way.J) else way.J), ()
+        return *_by_distance(regime, regime.J.times(GAP) if not _has_free(regime.J) else regime.J), ()
     if rate.grows > 0 and rate.turn > 0:
-        return _wide(moves, way, scale, rate)
+        return _wide(moves, regime, scale, rate)
     raise Undecided("how far two inputs part is not derived where J is made at every scale of l")
 
 
-def _marginal(moves: Moves, way: Way) -> Found:
+def _marginal(moves: Moves, regime: Regime) -> Found:
     """V = 1 with no L in the feedback: as in l where sources with L add nothing, γ unless it goes to 0, as then what
     they add to K_ab may count."""
-    if way.plain is None:
+    if regime.plain is None:
         raise Undecided("V = 1: how far two inputs part is not derived where sources with L take over")
-    distance, gamma = pair_laws(first_blocks(moves), way.plain)
+    distance, gamma = pair_laws(first_blocks(moves), regime.plain)
     if gamma is not None and direction(gamma, moves.oracle) < 0:
         gamma = None
     return distance and in_t(distance), gamma and in_t(gamma), ()
 
 
-def _is_bounded(way: Way) -> bool:
-    return way.J is not None and way.J.constant is None and not way.J.terms
+def _is_bounded(regime: Regime) -> bool:
+    return regime.J is not None and regime.J.constant is None and not regime.J.terms
 
 
 def _has_free(law: Growth) -> bool:
     return law.constant is None or law.constant.has(CONSTANT)
 
 
-def _by_distance(way: Way, distance: Growth) -> tuple[Growth, Growth]:
-    return distance, (way.K / distance).times(sp.Integer(2))
+def _by_distance(regime: Regime, distance: Growth) -> tuple[Growth, Growth]:
+    return distance, (regime.K / distance).times(sp.Integer(2))
 
 
-def _by_share(way: Way, c: sp.Expr) -> tuple[Growth, Growth]:
+def _by_share(regime: Regime, c: sp.Expr) -> tuple[Growth, Growth]:
     """Both where K_ab/K tends to c in (0, 1)."""
-    return way.K.times(2 * (1 - c)), regular(c / (1 - c))
+    return regime.K.times(2 * (1 - c)), regular(c / (1 - c))
 
 
-def _slow(moves: Moves, way: Way) -> Found:
+def _slow(moves: Moves, regime: Regime) -> Found:
     """K grows as log L: the distance stays behind, as J is Θ(1)."""
-    if _is_bounded(way):
-        return regular(None), way.K.of_unknown_size, ()
-    if way.J is None:
+    if _is_bounded(regime):
+        return regular(None), regime.K.of_unknown_size, ()
+    if regime.J is None:
         raise Undecided("how far two inputs part is not derived where J is made at every scale of l")
     _require_narrow(moves, moves.scales.scale())
-    return *_by_distance(way, way.J.times(GAP) if not _has_free(way.J) else way.J), ()
+    return *_by_distance(regime, regime.J.times(GAP) if not _has_free(regime.J) else regime.J), ()
 
 
 WIDTH = (
@@ -128,9 +128,9 @@ def _require_narrow(moves: Moves, scale: Scale) -> None:
 # ------------------------------------------------------------------------------------------------- K of order 1
 
 
-def _still(moves: Moves, way: Way, scale: Scale) -> Found:
+def _still(moves: Moves, regime: Regime, scale: Scale) -> Found:
     """K stays Θ(1): so do h, K_0 c_0 at t = 0, and the distance."""
-    K_ = way.K.constant or K_0
+    K_ = regime.K.constant or K_0
     if not scale.fed or not scale.on_w:  # what moves K is the same of both inputs
         return regular(GAP), regular(2 * K_ / GAP - 1), ()
     change, linear = _change_of_h(moves, scale)
@@ -186,15 +186,15 @@ def _tail(moves: Moves, scale: Scale) -> Tail | sp.Expr:
 # -------------------------------------------------------------------------------- q → ∞ where log J outgrows log L
 
 
-def _wide(moves: Moves, way: Way, scale: Scale, rate: Rate) -> Found:
+def _wide(moves: Moves, regime: Regime, scale: Scale, rate: Rate) -> Found:
     """⟨φ′²⟩_q lives at |z| = O(1): two inputs part until the tails of φ alone decide."""
     found = _tail(moves, scale)
     if scale.fed:
-        return _meeting(moves, way, scale, found)
+        return _meeting(moves, regime, scale, found)
     branch, v = moves.branch, moves.branch.v
-    square = moves.average(branch.square, "square", scale, way.K.constant).constant
+    square = moves.average(branch.square, "square", scale, regime.K.constant).constant
     power = moves.scales.feedback(scale.kappa)  # of L in what the branch adds to K
-    assert square is not None and way.K.constant is not None
+    assert square is not None and regime.K.constant is not None
     front = 2 * v.size * t**-v.beta * square
     if isinstance(found, sp.Expr):  # waves: inputs that differ share no more than `found`
         grown, n = integral(front * (1 - found)), sp.S.Zero
@@ -203,17 +203,17 @@ def _wide(moves: Moves, way: Way, scale: Scale, rate: Rate) -> Found:
             closing, n = found.nearness()
         except MeanFieldError as error:
             raise Undecided(str(error)) from None
-        grown = integral((1 - n) * front * closing / (2 * way.K.constant) ** n)
+        grown = integral((1 - n) * front * closing / (2 * regime.K.constant) ** n)
         power = (power - n * scale.kappa) / (1 - n)
     if grown is None:
         raise Undecided("two inputs part by an integral that has no closed form; no law in L is derived")
-    return *_by_distance(way, regular(sp.powdenest(grown ** (1 / (1 - n)), force=True), power)), ()
+    return *_by_distance(regime, regular(sp.powdenest(grown ** (1 / (1 - n)), force=True), power)), ()
 
 
-def _meeting(moves: Moves, way: Way, scale: Scale, found: Tail | sp.Expr) -> Found:
+def _meeting(moves: Moves, regime: Regime, scale: Scale, found: Tail | sp.Expr) -> Found:
     """K lives on its feedback: c is the root of c = (1 - s)κ(c) + s, s the share of its source, where all that makes K
     is one power of t; else h moves, as far below k as may be."""
-    branch, at = moves.branch, way.K.constant
+    branch, at = moves.branch, regime.K.constant
     assert at is not None
     if not at.has(k(t)):
         rate, share = sp.simplify(t * sp.diff(at, t) / at), sp.S.Zero
@@ -226,8 +226,8 @@ def _meeting(moves: Moves, way: Way, scale: Scale, found: Tail | sp.Expr) -> Fou
         else:
             c = Meeting(found.d, found.right, found.left, share).doit()
         if c != 0:
-            return *_by_share(way, c), ()
-        return way.K.times(sp.Integer(2)), _dying(moves, scale, found, rate), ()
+            return *_by_share(regime, c), ()
+        return regime.K.times(sp.Integer(2)), _dying(moves, scale, found, rate), ()
     change, _ = _change_of_h(moves, scale)
     equations = (equal(sp.Derivative(h(t), t), change), equal(h(0), sp.S.Zero))
     gap = at - h(t)
@@ -263,7 +263,7 @@ def _dying(moves: Moves, scale: Scale, found: Tail | sp.Expr, e: sp.Expr) -> Gro
 # ------------------------------------------------------------------------------------------ K beyond every power
 
 
-def _exploding(moves: Moves, way: Way, scale: Scale) -> Found:
+def _exploding(moves: Moves, regime: Regime, scale: Scale) -> Found:
     """⟨φ²⟩_q ~ v q: 1 - c closes by the 3/2 power that a kink between the tails leaves."""
     found = _tail(moves, scale)
     if isinstance(found, sp.Expr):
@@ -275,10 +275,10 @@ def _exploding(moves: Moves, way: Way, scale: Scale) -> Found:
         raise Undecided("a source leaves 1 - c as large as the feedback's kink does; no law of two inputs is derived")
     if order < 0:  # nothing parts directions, or less than a source drew them together before
         gamma = regular(None, begun)
-        return (way.K / gamma).of_unknown_size, gamma, ()
+        return (regime.K / gamma).of_unknown_size, gamma, ()
     rate = closing * W / (2 * (1 + W)) * t if moves.sign(rho - 1) == 0 else closing * W * t ** (1 - V) / (2 * (1 - V))
     gamma = regular(rate**2, sp.expand(2 * rho))
-    return (way.K / gamma).times(sp.Integer(2)), gamma, ()
+    return (regime.K / gamma).times(sp.Integer(2)), gamma, ()
 
 
 def _at_the_start(moves: Moves) -> sp.Expr:

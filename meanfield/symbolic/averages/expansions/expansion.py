@@ -11,7 +11,7 @@ from __future__ import annotations
 import sympy as sp
 
 from meanfield.base.answers.results import InfiniteAverage, Law, MeanFieldError, NoClosedForm, Term
-from meanfield.base.arguments import spoken, whole
+from meanfield.base.arguments import validated, whole
 from meanfield.base.symbols import K, Z, recognise
 from meanfield.functions import zeros
 from meanfield.functions.piecewise import pieces
@@ -25,7 +25,7 @@ from meanfield.symbolic.averages.node import Average, average, expression, outer
 _T = sp.Symbol("|z|", positive=True)  # messages show it
 
 
-@spoken
+@validated
 def at_zero(expr: sp.Expr, order: int = 3) -> Law:
     """The expansion of an expression in averages over K as K → 0+, up to K^order.
 
@@ -39,7 +39,7 @@ def at_zero(expr: sp.Expr, order: int = 3) -> Law:
     return _law(expr, order, 1)
 
 
-@spoken
+@validated
 def at_infinity(expr: sp.Expr, order: int = 3) -> Law:
     """The expansion of an expression in averages over K as K → ∞, down to K^{1/2-order}.
 

@@ -17,7 +17,7 @@ from typing import Any
 import sympy as sp
 
 from meanfield.base.answers.results import Law, MeanFieldError
-from meanfield.base.arguments import shown, spoken, whole
+from meanfield.base.arguments import shown, validated, whole
 from meanfield.symbolic.finite_width.haar.pairings import Type, joined
 from meanfield.symbolic.finite_width.haar.weingarten import LARGEST, MOST, answered, listed
 from meanfield.symbolic.finite_width.haar.zonal import components, double_factorial
@@ -26,7 +26,7 @@ Thread = tuple[int, int, int]  # the labels of its ends, the smaller first, and 
 Threads = tuple[Thread, ...]
 
 
-@spoken
+@validated
 def haar_moment(
     rows: Sequence[int], columns: Sequence[int], n: int | None = None, *, terms: int | None = None
 ) -> sp.Expr | Law:

@@ -12,7 +12,7 @@ from typing import Any
 import sympy as sp
 
 from meanfield.base.answers.results import Law, MeanFieldError, Term
-from meanfield.base.arguments import shown, spoken, whole
+from meanfield.base.arguments import shown, validated, whole
 from meanfield.base.symbols import n as width
 from meanfield.symbolic.finite_width.haar.pairings import Type
 from meanfield.symbolic.finite_width.haar.zonal import Vector, at, components, rational
@@ -22,7 +22,7 @@ LARGEST = 10**9  # width that an integer n may be
 MOST_TERMS = 200  # of a series
 
 
-@spoken
+@validated
 def weingarten(coset_type: Sequence[int] | int, n: int | None = None, *, terms: int | None = None) -> sp.Expr | Law:
     r"""Wg(ρ): the coefficient of two pairings whose coset type is ρ in the moments of a Haar-orthogonal matrix.
 
