@@ -220,9 +220,9 @@ def _scheduled_law(theory: Maps, quantity: str, parameters: dict) -> ScheduledLa
         )
     (row,) = table.rows
     (name,) = table.quantities[:1]
-    law, way = row[name], row.ways[0]  # refused where the start decides
+    law, regime = row[name], row.regimes[0]  # refused where the start decides
     law = law.map(lambda e: sp.sympify(e).subs(dict(table.definitions)))  # a law stands without its table
-    return ScheduledLaw(name, law, way.regime, way.basin, way.equations)
+    return ScheduledLaw(name, law, regime.regime, regime.basin, regime.equations)
 
 
 def closing_law(
@@ -266,8 +266,8 @@ def growing_law(theory: Maps, quantity: str, parameters: dict) -> _depth.DepthLa
     None where that does not say it."""
     try:
         table = table_of_phases(theory, "K", "distance" if quantity == "distance" else "gamma", **parameters)
-        ((way,),) = (row.ways for row in table)
-        gamma = way["distance" if quantity == "distance" else "gamma"]
+        ((regime,),) = (row.regimes for row in table)
+        gamma = regime["distance" if quantity == "distance" else "gamma"]
     except (MeanFieldError, ValueError):
         return None
     if not gamma.is_regular or gamma.power_of(2) != 0:
@@ -279,7 +279,7 @@ def growing_law(theory: Maps, quantity: str, parameters: dict) -> _depth.DepthLa
         terms = (Term(sp.S.One), Term(-1 / size, -power, -logs))
     elif quantity == "c" and grows == 0:
         terms = (Term(sp.cancel(size / (1 + size))),)
-    return _depth.DepthLaw(l, sp.oo, terms, "smaller", quantity=quantity, regime=way.regime)
+    return _depth.DepthLaw(l, sp.oo, terms, "smaller", quantity=quantity, regime=regime.regime)
 
 
 def projections(theory: Maps, /, *, factor: object = 2, input_norm: object = None, **parameters) -> ProjectionLaw:
