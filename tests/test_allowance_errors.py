@@ -52,7 +52,7 @@ def test_of_gradients(widths, monkeypatch):
     errors = [0.03, 0.05, 0.04][: len(widths)]
     found = [(1 + 2 / n + e * x, np.full(MANY, e)) for n, e, x in zip(widths, errors, draw)]
     here, nothing = np.arange(MANY), np.zeros(MANY, dtype=bool)
-    monkeypatch.setattr(allowances.gradients, "parts", lambda *given: (here, found, nothing))
+    monkeypatch.setattr(allowances.check_gradients, "parts", lambda *given: (here, found, nothing))
     run = SimpleNamespace(diverged_at=0, l=np.arange(1, MANY + 1))
     ensembles = tuple(SimpleNamespace(width=n, depth=MANY, finite_depth=MANY) for n in widths)
     rows = allowances._gradient_rows("G_w", run, ensembles)

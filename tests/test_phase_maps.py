@@ -25,7 +25,7 @@ def strips(symbol, regimes):
     node = Node(cell, None)
     for k in range(1, len(regimes)):
         node = Node(cell, symbol - sp.Rational(2 * k, len(regimes)), (((0, 1), Node(cell, None)), ((-1,), node)))
-    rows = [SimpleNamespace(ways=(SimpleNamespace(regime=regime),)) for regime in reversed(regimes)]
+    rows = [SimpleNamespace(regimes=(SimpleNamespace(regime=regime),)) for regime in reversed(regimes)]
     definitions = ((S, sp.Symbol("sigma_v", positive=True) ** 2 * sp.Symbol("sigma_w", positive=True) ** 2),)
     return SimpleNamespace(tree=node, rows=rows, coordinates=("beta_a", "beta_b", "S"), definitions=definitions)
 
@@ -103,7 +103,7 @@ def test_what_holds_on_a_line_alone_is_not_drawn(form, rest, shown):
     cell = Cell((a, b, S))
     leaves = [Node(cell, None) for _ in range(3)]
     tree = Node(cell, form, tuple(((sign,), leaf) for sign, leaf in zip((1, 0, -1), leaves)))
-    rows = [SimpleNamespace(ways=(SimpleNamespace(regime=word),)) for word in ("above", "on it", "below")]
+    rows = [SimpleNamespace(regimes=(SimpleNamespace(regime=word),)) for word in ("above", "on it", "below")]
     table = SimpleNamespace(tree=tree, rows=rows, coordinates=("beta_a", "beta_b", "S"), definitions=())
     figure = figure_of(plot_phase_table(table, "beta_a", "beta_b", rest))
     assert {t.get_text() for t in figure.axes[0].texts} == shown

@@ -40,14 +40,14 @@ def test_a_function_of_ones_own_is_told_instead():
 SAYS = """
 import sys, time
 from meanfield.base import progress
-from meanfield.base.arguments import spoken
+from meanfield.base.arguments import validated
 progress.WAIT = {wait}
 def slept(step):  # until the thread has looked
     before = progress._teller.looks
     while progress._teller.looks < before + 3: time.sleep(.05)
-@spoken
+@validated
 def inner_verb(): slept(0)
-@spoken
+@validated
 def outer_verb():
     slept(0)
     with progress.doing("tables of averages"):

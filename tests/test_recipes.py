@@ -17,6 +17,7 @@ import meanfield as mf
 from meanfield import MeanFieldError, recipes
 from meanfield.networks.folds import dense_of
 from meanfield.networks.records import Schedule
+from meanfield.recipes.description import recipe_report
 
 SIZES = (Sizes(4, 256, 768, 4, 64, 1000, 1), Sizes(9, 384, 1152, 6, 48, 500, 3))
 
@@ -251,6 +252,6 @@ def test_what_is_refused():
 @pytest.mark.parametrize("name", ("gpt2", "neox-small-wang", "bert", "mixer", "resmlp", "rezero", "t5", "kan"))
 def test_reports_of_small_networks(name):
     made = recipe(name, SIZES[0])
-    report = recipes.report.report_of(made, tokens=8, draws=2, seed=0, change=False)
+    report = recipe_report.report_of(made, tokens=8, draws=2, seed=0, change=False)
     assert report.followed.K[0] > 0 and np.isfinite(report.followed.K).all() and len(report.findings) >= 3
     assert made.name in str(report) and set(report.data()) >= {"recipe", "followed", "findings"}
