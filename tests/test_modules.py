@@ -1,5 +1,7 @@
 """Generated modules answer the same bits interpreted and compiled, and change over when more is asked of them."""
 
+import types
+
 import numpy as np
 import pytest
 
@@ -99,6 +101,33 @@ def test_calls_never_cost_twice_the_better_form(monkeypatch):
         monkeypatch.setattr(generated_modules, "PATIENCE", wrong)
         with pytest.raises(AssertionError, match="would do"):
             assert_never_twice_the_better(monkeypatch, 2.0)
+
+
+def _points_interpreted(monkeypatch, price: float, each: float, points: int) -> tuple[int, list[tuple[int, int]]]:
+    """How many points of one call are interpreted, and which the compiled form is given; a point takes `each` seconds
+    by a clock of its own, which the module does not guess."""
+    clock, module, done = [0.0], generated_modules.Module("m", "", (), 1.0), [0]
+
+    def plain(low, high, *_):
+        clock[0] += each * (high - low)
+        done[0] = high
+
+    given: list[tuple[int, int]] = []
+    module.price, module._plain = price, {"layers": plain}
+    compiled = types.SimpleNamespace(layers=lambda low, high, *_: given.append((low, high)))
+    monkeypatch.setattr(generated_modules.time, "thread_time", lambda: clock[0])
+    monkeypatch.setattr(generated_modules.cache, "load", lambda name: compiled)
+    module.spread(points, 1, 1.0)
+    return done[0], given
+
+
+def test_a_call_whose_points_are_dearer_than_guessed_is_handed_over(monkeypatch):
+    """Once the points that are left would cost more than compiling, the compiled form has them."""
+    assert _points_interpreted(monkeypatch, 2.0, 0.01, 100) == (100, [])
+    assert _points_interpreted(monkeypatch, 2.0, 0.5, 100) == (1, [(1, 100)])
+    assert _points_interpreted(monkeypatch, 2.0, 0.5, 4) == (4, [])  # two seconds in all: what compiling costs
+    monkeypatch.setattr(generated_modules, "PATIENCE", 1e6)
+    assert _points_interpreted(monkeypatch, 2.0, 0.5, 100) == (100, [])  # control: without the rule
 
 
 def test_the_price_is_that_of_what_is_missing(monkeypatch, tmp_path):

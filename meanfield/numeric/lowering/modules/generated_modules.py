@@ -160,28 +160,32 @@ class Module:
         """Run `layers(low, high, block, *arguments, workspace)`, which serves the points low to high - 1 by blocks, for
         all points, in as many threads as Numba may use; `steps` is how much work a point is. What a point gets does not
         depend on the others, so neither does it on how they are split."""
-        whole = 0, points, block, *arguments, [0.0] * self.workspace
-        if self.is_little(points * steps) and self.interpreted("layers", whole):
-            return
-        with self._said():
-            self._run_spread(points, block, steps, arguments)
+        done, seconds = 0, steps * self.weight * UNIT  # of a point: guessed, then as it was found
+        while done < points and self.is_little((points - done) * seconds / (self.weight * UNIT)):
+            spent, high = self._spent, min(done + block, points)
+            if not self.interpreted("layers", (done, high, block, *arguments, [0.0] * self.workspace)):
+                break
+            done, seconds = high, max(seconds, (self._spent - spent) / (high - done))
+        if done < points:
+            with self._said():
+                self._run_spread(done, points, block, steps, arguments)
 
-    def _run_spread(self, points: int, block: int, steps: float, arguments: tuple) -> None:
+    def _run_spread(self, first: int, points: int, block: int, steps: float, arguments: tuple) -> None:
         run, rest = self.compiled.layers, [self.tables if a is T else a for a in arguments]
-        blocks = -(-points // block)
-        threads = min(_threads(), blocks) if points * steps * max(1.0, self.weight) > SPLIT else 1
+        blocks = -(-(points - first) // block)
+        threads = min(_threads(), blocks) if (points - first) * steps * max(1.0, self.weight) > SPLIT else 1
         share = block * max(1, -(-blocks // (SHARES * threads)))  # more shares than threads: their work differs
 
         def part(low: int, high: int) -> None:
             run(low, high, block, *rest, np.zeros(self.workspace))
 
         if threads == 1:
-            part(0, points)
+            part(first, points)
             return
         from concurrent.futures import ThreadPoolExecutor  # not needed above: logging comes with it
 
         with ThreadPoolExecutor(threads) as pool:
-            starts = range(0, points, share)
+            starts = range(first, points, share)
             for done in [pool.submit(part, low, min(low + share, points)) for low in starts]:
                 done.result()
 
