@@ -193,3 +193,23 @@ def test_the_coordinate_in_which_a_strength_stands():
     assert sp.simplify(size.subs(name, meant) - a) == 0 and meant == a * v
     with pytest.raises(MeanFieldError, match="The table of phi with symbols for sigma_v, sigma_w is not rational"):
         found(a, v, R(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("strict", "weak", "first"),
+    [
+        ((), (), 0),
+        ((3 - X[0],), (), 2),
+        ((), (3 - X[0],), 2),
+        ((-R(5, 2) - X[0],), (), -3),
+        ((X[0] - 2,), (), 3),
+        ((), (X[0] - 2,), 2),
+        ((), (X[0] - R(5, 2),), 3),
+        ((X[0] - R(1, 3), R(1, 2) - X[0]), (), R(2, 5)),
+        ((), (X[0] - R(1, 3), R(1, 2) - X[0]), R(1, 2)),
+        ((), (X[0] - R(1, 2), R(1, 2) - X[0]), R(1, 2)),
+    ],
+)
+def test_the_point_of_a_cell_is_the_simplest_of_its_bounds(strict, weak, first):
+    """Whole where the bounds allow it, next to them; else of the smallest denominator."""
+    assert made(strict, weak).point()[X[0]] == first
