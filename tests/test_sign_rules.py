@@ -155,3 +155,13 @@ def test_products_with_roots_are_bounded_by_their_powers():
     for e, most in cases.items():
         assert most <= root_of_power(e, x, 0.0, inf) * (1 + 1e-9) <= 1.01 * most
     assert root_of_power(x**2 / sp.sqrt(1 + x**2), x, 0.0, inf) == inf == root_of_power(sp.tanh(x), x, 0.0, inf)
+
+
+@pytest.mark.parametrize(("low", "high", "expected"), [(1, 2, [-1]), (1, 4, [-1, 1]), (3, 4, [1])])
+def test_a_power_is_followed_on_its_own_interval(low, high, expected):
+    """√x − 3/2 changes its sign at 9/4: the interval of x becomes one of √x, and is one of x again."""
+    found = rules._of_piece(sp.sqrt(x) - R(3, 2), sp.Integer(low), sp.Integer(high))
+    assert [s for s, _, _ in found] == expected
+    ends = [low, *([R(9, 4)] if len(expected) == 2 else []), high]
+    assert [float(a) for _, a, _ in found] == pytest.approx(ends[:-1])
+    assert [float(b) for _, _, b in found] == pytest.approx(ends[1:])

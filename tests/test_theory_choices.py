@@ -91,3 +91,9 @@ def test_powers_of_depth_in_a_full_residual_block():
         for bad in (-1, "-1/9", "inf", "nan"):
             with pytest.raises(mf.MeanFieldError, match=name):
                 full_residual("tanh", **{name: bad})
+
+
+def test_the_source_of_a_theory_is_that_of_its_own_quantities():
+    theory = mf.derive("relu")
+    assert theory.source() == theory.source("K", "J") == theory.source(*theory.default_quantities)
+    assert theory.source() != theory.source("K", "J", "Theta")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from meanfield.empirical.functions import elementary_reference
+from meanfield.empirical.functions import elementary_reference, smooth
 from meanfield.empirical.functions.registry import TWINS
 
 REFERENCE = {
@@ -217,3 +217,10 @@ def _loop(inner):
             out[i] = inner(z[i], *parameters)
 
     return kernel
+
+
+def test_what_dies_away_is_0_far_out_and_no_nan():
+    """x·σ(x) has derivatives 0 and 1 and then 0 at both ends, where 0·∞ would stand."""
+    for x in (800.0, 1e300, np.inf):
+        assert [f(x, 1.0) for f in (smooth._swish_d, smooth._swish_dd, smooth._swish_ddd)] == [1.0, 0.0, 0.0]
+        assert [f(-x, 1.0) for f in (smooth._swish_d, smooth._swish_dd, smooth._swish_ddd)] == [0.0, 0.0, 0.0]
