@@ -260,3 +260,18 @@ def test_tables_of_functions_without_closed_forms(phi):
         assert abs(own.slope - found.slope[i, j]) < 1e-9
         near = theory.correlations(sigma_w=float(found.sigma_w[j]) * (1 + 1e-7), sigma_b=float(found.sigma_b[i])).stable
         assert abs(near.c - found.c[i, j]) > 1e-12 + found.error[i, j]  # planted: σ_w off by 1e-7
+
+
+@pytest.mark.parametrize("phi", ["tanh", "relu"])
+def test_an_octave_of_many_points_is_read_off_a_table(phi):
+    """A table that misses more than S itself is not kept: then every point would ask S, slowly, and nobody would see
+    it in an answer."""
+    found = gaps.compile_gaps(mf.activation(phi).pieces.expr)
+    assert found is not None
+    own = replace(found, tables={})
+    K = np.geomspace(1.01, 1.99, 2 * gaps.MANY)
+    most, least = (own.averages(K, np.full(K.size, g))[:, 0] for g in (1e-9, 0.9))
+    gap, _, error = own.settle(K, (most + least) / 2, 1.0)
+    (panels,) = own.tables.values()
+    assert panels is not None and max(one.error for one in panels) < 1e-9
+    assert ((gap > 0) & (gap < 1)).all() and error.max() < 1e-9

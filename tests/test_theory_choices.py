@@ -13,6 +13,7 @@ from meanfield.base.symbols import K, Theta, Z, sigma_b, sigma_w, z
 from meanfield.networks.architectures import decays, full_residual
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Param, Residual, Schedule, Sequential, mlp
 from meanfield.symbolic.averages.node import average
+from meanfield.theory.verbs.at_a_point import oddness
 
 PLAIN = mlp(mf.activation("tanh"))
 
@@ -97,3 +98,13 @@ def test_the_source_of_a_theory_is_that_of_its_own_quantities():
     theory = mf.derive("relu")
     assert theory.source() == theory.source("K", "J") == theory.source(*theory.default_quantities)
     assert theory.source() != theory.source("K", "J", "Theta")
+
+
+def test_whether_opposite_inputs_stay_so_is_said_only_where_it_is_proved():
+    """True of an odd φ without bias, False behind a bias, None where nothing proves either, as of
+    a ReLU without bias."""
+    values = {"sigma_w": sp.Integer(1), "sigma_b": sp.Integer(0)}
+    biased = values | {"sigma_b": sp.Rational(1, 10)}
+    assert oddness(mf.derive("tanh"), values) is True
+    assert oddness(mf.derive("tanh"), biased) is oddness(mf.derive("relu"), biased) is False
+    assert oddness(mf.derive("relu"), values) is None
