@@ -351,6 +351,22 @@ def test_the_measurement_for_two_inputs_sees_panels_that_are_too_wide():
         assert least <= pair_check.miss(plan, point, quadrature) <= most
 
 
+@pytest.mark.parametrize("act", ["tanh", "hard_swish", "exp(z/3)"])
+def test_panels_that_are_left_out_add_nothing(act, monkeypatch):
+    """The finer rule drops what lies beyond all weight; dropped from 2.4 standard deviations on, it is felt."""
+    f = activation(act).pieces.expr
+    plan = planes.plan_of(f, f)
+    at = [(1.0, 1.0, 0.6, 0.8), (1.0, 4.0, 1 - 1e-6, math.sqrt(2e-6 - 1e-12)), (0.5, 3.0, -0.6, 0.8)]
+
+    def values(nothing: float) -> list[float]:
+        monkeypatch.setattr(pair_check, "NOTHING", nothing)
+        return [pair_check.average(plan, *where, True) for where in at]
+
+    kept, whole, cut = (values(nothing) for nothing in (pair_check.NOTHING, math.inf, 3.0))
+    assert kept == pytest.approx(whole, rel=1e-15)
+    assert all(abs(a / b - 1) > 1e-12 for a, b in zip(cut, whole))
+
+
 # ------------------------------------------------------------------------------------------------ teeth
 
 
