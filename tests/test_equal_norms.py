@@ -13,8 +13,7 @@ from scipy.special import erf
 import meanfield as mf
 from meanfield.base.symbols import K, Z, distance
 from meanfield.numeric.lowering import evaluators
-from meanfield.numeric.lowering.averages import equal_norm_distance
-from meanfield.numeric.lowering.text import printing
+from meanfield.numeric.lowering.averages import equal_norm_distance, panel_arrays
 from meanfield.symbolic.averages.nodes.equal_norms import Stretch, stretch
 
 SHAPES = [{}, {"residual": True, "mu": "1/2"}, {"norm": "pre"}, {"norm": "act"}]
@@ -192,13 +191,14 @@ def test_the_measured_error_sees_a_rule_with_too_few_nodes(monkeypatch):
         used = [functions.of(part) for part in equal_norm_distance.parts(node)]
         source = functions.text + equal_norm_distance.text(node, "s", *used)
         table = functions.arrays[f"T{used[0].split('_')[1]}"]
-        return equal_norm_distance.error(node, source, "s", table), printing.interpret(source, "s")(1.0, 1e-30, table)
+        function = panel_arrays.function(source, "s", functions.plans)
+        return equal_norm_distance.error(node, function, table), function(1.0, 1e-30, table)
 
     right, wrong = error_of(equal_norm_distance.RULES), error_of(((0.1, 2),))
     assert right[0] <= equal_norm_distance.FLOOR and abs(right[1] - 0.5) < 1e-14
     assert wrong[0] > 1e-9
-    unknown = "def s(V, apart, T):\n    return math.nan\n"  # what gives nan has no error, not an error of 0
-    assert equal_norm_distance.error(node, unknown, "s", np.zeros((1, 10))) == math.inf
+    # what gives nan has no error, not an error of 0
+    assert equal_norm_distance.error(node, lambda *_: math.nan, np.zeros((1, 10))) == math.inf
     monkeypatch.setattr(equal_norm_distance, "error", lambda *_: math.inf)
     with pytest.raises(mf.MeanFieldError, match="not compiled"):
         evaluators.Functions().of(node)

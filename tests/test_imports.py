@@ -102,11 +102,13 @@ numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branch
 numeric.quadrature.gaussian_averages numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
 numeric.quadrature.weak numeric.quadrature.layer_averages numeric.quadrature.sphere numeric.quadrature.small_variance
 numeric.quadrature.softmax.softmax_grids numeric.quadrature.softmax.overlaps numeric.quadrature.softmax.softmax_tables
-numeric.lowering.text.elementary_numeric numeric.lowering.text.helpers numeric.lowering.text.printing
+numeric.lowering.text.elementary_numeric numeric.lowering.text.interpreting numeric.lowering.text.helpers
+numeric.lowering.text.printing
 numeric.lowering.text.depth_loops numeric.lowering.text.block_loops numeric.lowering.text.lockstep
 numeric.lowering.modules.storage numeric.lowering.modules.cache numeric.lowering.modules.module_functions
 numeric.lowering.modules.generated_modules
-numeric.lowering.averages.pair_check numeric.lowering.averages.planes numeric.lowering.averages.conditional
+numeric.lowering.averages.pair_check numeric.lowering.averages.planes numeric.lowering.averages.panel_arrays
+numeric.lowering.averages.conditional
 numeric.lowering.averages.direct numeric.lowering.averages.one_gaussian numeric.lowering.averages.two_gaussians
 numeric.lowering.averages.equal_norm_distance numeric.lowering.averages.parametric_check
 numeric.lowering.averages.parametric numeric.lowering.averages.unequal_norm_distance

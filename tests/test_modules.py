@@ -130,6 +130,16 @@ def test_a_call_whose_points_are_dearer_than_guessed_is_handed_over(monkeypatch)
     assert _points_interpreted(monkeypatch, 2.0, 0.5, 100) == (100, [])  # control: without the rule
 
 
+def test_without_numba_what_has_begun_is_not_refused(monkeypatch):
+    """A call is refused before its first block or not at all: 100 points of 5 s each, where 20 s are allowed."""
+    monkeypatch.setenv("MEANFIELD_SECONDS", "20")
+    monkeypatch.setattr(generated_modules, "has_numba", lambda: False)
+    assert _points_interpreted(monkeypatch, 2.0, 5.0, 100) == (100, [])
+    monkeypatch.setattr(generated_modules, "UNIT", 1.0)
+    with pytest.raises(mf.MeanFieldError, match="Without Numba this run would take about 100 seconds"):
+        _points_interpreted(monkeypatch, 2.0, 5.0, 100)
+
+
 def test_the_price_is_that_of_what_is_missing(monkeypatch, tmp_path):
     """Code that Numba has kept costs its loading; what was never compiled costs the more the longer it is."""
     monkeypatch.setattr(generated_modules.cache, "folder", lambda: tmp_path)

@@ -13,7 +13,7 @@ import sympy as sp
 import meanfield as mf
 from meanfield.base.symbols import K_aa, K_bb, Z, distance, tilt
 from meanfield.numeric.lowering import evaluators
-from meanfield.numeric.lowering.averages import unequal_norm_check, unequal_norm_distance
+from meanfield.numeric.lowering.averages import panel_arrays, unequal_norm_check, unequal_norm_distance
 from meanfield.numeric.lowering.modules import generated_modules
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.run.depth_iteration import propagate
@@ -365,7 +365,8 @@ def lowered(phi: str, plant=lambda text: text):
     used = [functions.of(part) for part in unequal_norm_distance.parts(shape)]
     tables = [functions.arrays[t[:-1].replace("[", "")] for u in used for t in functions.table(u)]
     source = functions.text + plant(unequal_norm_distance.text(shape, "x", used))
-    return unequal_norm_check.error(shape, source, "x", tables, np.inf), printing.interpret(source, "x")
+    function = panel_arrays.function(source, "x", functions.plans)
+    return unequal_norm_check.error(shape, function, tables, np.inf), function
 
 
 PLANTS = {
@@ -392,7 +393,7 @@ def test_the_measured_error_of_a_turn_sees_what_is_missing():
     used = [functions.of(part) for part in unequal_norm_distance.parts(shape)]
     tables = [functions.arrays[t[:-1].replace("[", "")] for u in used for t in functions.table(u)]
     text = functions.text + unequal_norm_distance.text(shape, "x", used)
-    assert unequal_norm_check.error(shape, text, "x", tables, np.inf) <= 1e-14
+    assert unequal_norm_check.error(shape, printing.interpret(text, "x"), tables, np.inf) <= 1e-14
     for before, after in (
         ("total = norms * x_along", "total = 1.01 * norms * (1e-3 + x_along"),
         ("total += turns * x_across", "total += 1.01 * turns * x_across"),
@@ -400,7 +401,7 @@ def test_the_measured_error_of_a_turn_sees_what_is_missing():
     ):
         planted = text.replace(before, after, 1)
         planted = planted.replace("* (s + t)) if norms", "* (s + t))) if norms") if "1e-3 +" in after else planted
-        assert unequal_norm_check.error(shape, planted, "x", tables, np.inf) > 1e-6, before
+        assert unequal_norm_check.error(shape, printing.interpret(planted, "x"), tables, np.inf) > 1e-6, before
 
 
 @pytest.mark.parametrize("sigma_b", [0.0, 0.5])

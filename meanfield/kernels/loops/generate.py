@@ -30,7 +30,6 @@ from meanfield.kernels.loops.hermite_sums import close, sums, terms
 
 '''
 NJIT = "@njit(cache=True, error_model='numpy', nogil=True)"
-INLINE = "@njit(error_model='numpy', forceinline=True)"
 
 
 class _Names:

@@ -13,13 +13,14 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K_aa, K_ab, K_bb, Z
 from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
-from meanfield.kernels.loops.generate import APART, HEADER, INLINE, block_source, few_source
+from meanfield.kernels.loops.generate import APART, HEADER, block_source, few_source
 from meanfield.kernels.loops.pair_loops import LEAST
 from meanfield.kernels.loops.plans import KernelPlan, NotCovered
 from meanfield.numeric.lowering.averages.planes import separate
 from meanfield.numeric.lowering.averages.two_gaussians import FAR, _closed_box, _scales, closed_text, needs_care
 from meanfield.numeric.lowering.evaluators import MARGIN
 from meanfield.numeric.lowering.text import printing
+from meanfield.numeric.lowering.text.helpers import INLINED
 from meanfield.numeric.quadrature.gaussian_averages import resolved
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import closed
@@ -51,7 +52,7 @@ def generated(found: KernelPlan, entry: str) -> tuple[str, dict[str, np.ndarray]
     except MeanFieldError as open_node:  # maxima and other averages that only the recursion of two inputs lowers
         raise NotCovered(str(open_node)) from open_node
     text = HEADER.format(summary=f"{entry} of pairs") + printing.helpers_for(texts + body)
-    text += printing.decorated(APART + texts, INLINE) + body
+    text += printing.decorated(APART + texts, INLINED) + body
     return text, {
         "boxes": np.array(sorted(set(boxes)), dtype=float).reshape(-1, 3),
         "groups": np.array(used, dtype=np.int64),

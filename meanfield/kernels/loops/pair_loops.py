@@ -66,7 +66,7 @@ class Loop:
         work: how much of it there is, in units of `generated_modules.UNIT`; so little is interpreted, and what the
         interpreter began before it met what only compiled code answers is forgotten.
         """
-        if self.module.is_little(work):
+        if self.module.is_little(self.module.seconds(work)):
             own = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
             if self.module.interpreted(self.entry, (*own, np.zeros(self.workspace))):
                 for given, found in zip(arguments, own):

@@ -11,6 +11,7 @@ from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.averages import (
     equal_norm_distance,
+    panel_arrays,
     parametric,
     parametric_check,
     unequal_norm_check,
@@ -40,7 +41,10 @@ def _two_norms(functions: Functions, shape: Chord | Rise, written: Sequence[sp.E
     tables = [t for u in used for t in functions.table(u)]
     text = unequal_norm_distance.text(shape, name, used)
     error = unequal_norm_check.error(
-        shape, functions.text + text, name, list(map(functions.array, tables)), functions.limit
+        shape,
+        panel_arrays.function(functions.text + text, name, functions.plans),
+        list(map(functions.array, tables)),
+        functions.limit,
     )
     require_usable(shape, error)
     slow = any(functions.costs[u] for u in used)
@@ -58,7 +62,8 @@ def _one_norm(functions: Functions, shape: Stretch, written: Sequence[sp.Expr]) 
     used = inner(functions, shape)
     name = functions.name(shape, "stretch")
     text, table = equal_norm_distance.text(shape, name, *used), functions.array(f"T[{used[0].split('_')[1]}]")
-    error = equal_norm_distance.error(shape, functions.text + text, name, table, functions.limit)
+    function = panel_arrays.function(functions.text + text, name, functions.plans)
+    error = equal_norm_distance.error(shape, function, table, functions.limit)
     require_usable(shape, error)
     note = f"{name}(K, distance) = {shape}: the mean of {used[2]} for inputs close together, else of {used[1]}"
     cost = PAIR_WEIGHT if any(functions.costs[u] for u in used) else 0.0

@@ -35,6 +35,8 @@ def _formula(functions: Functions, shape: sp.Expr, written: Sequence[sp.Expr]) -
     p = pair(shape, name)
     note = f"{name}(K_aa, K_ab, K_bb) = {shape}: {p.note}"
     functions.add(name, p.text, note, p.error, 0.0 if p.closed else PAIR_WEIGHT, p.limit, sine2=True)
+    if p.plan is not None:
+        functions.plans[name] = p.plan
 
 
 @lowers(Node)

@@ -17,7 +17,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z
 from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
-from meanfield.numeric.lowering.averages import conditional, planes
+from meanfield.numeric.lowering.averages import conditional, panel_arrays, planes
 from meanfield.numeric.lowering.averages.one_gaussian import scalar
 from meanfield.numeric.lowering.averages.pair_check import measured, miss
 from meanfield.numeric.lowering.text import printing
@@ -52,6 +52,7 @@ class Pair:
     error: float = TOLERANCE
     closed: bool = False  # a closed form everywhere: no quadrature is ever called
     limit: float = math.inf  # the value is NaN where K_aa or K_bb is beyond: too many periods to follow
+    plan: planes.PanelPlan | None = None  # of a quadrature whose lines NumPy can sum
 
 
 @lru_cache(maxsize=128)
@@ -89,7 +90,7 @@ def pair(expr: sp.Expr, name: str = "g") -> Pair:
         )
     call = printing.code(expr.xreplace({node: sp.Symbol("q")}))
     text += f"    q = {name}_quadrature({SIGNATURE})\n    return {call}\n"
-    return Pair(name, text, note, error, limit=plan.limit)
+    return Pair(name, text, note, error, limit=plan.limit, plan=None if any(plan.branches) else plan)
 
 
 def _quadrature(plan: planes.PanelPlan, name: str) -> tuple[str, float]:
@@ -99,7 +100,9 @@ def _quadrature(plan: planes.PanelPlan, name: str) -> tuple[str, float]:
     tried = []
     for widen in (1.5, 0.75, 0.375):
         text = planes.text(plan, name, widen)
-        tried.append((text, miss(plan, MEASURED, printing.interpret(text, f"{name}_quadrature"))))
+        whole = printing.interpret(text, f"{name}_quadrature")
+        lines = panel_arrays.function(text, f"{name}_quadrature", {name: plan})
+        tried.append((text, max(miss(plan, MEASURED[:1], whole), miss(plan, MEASURED[1:], lines))))
         if tried[-1][1] <= GOOD:
             break
     return min(tried, key=lambda t: t[1])

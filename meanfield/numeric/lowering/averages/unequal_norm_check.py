@@ -5,6 +5,7 @@ of another geometry: plain quotients in thirty digits, and conditional panels ov
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import mpmath as mp
@@ -18,7 +19,6 @@ from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.averages import pair_check, planes
 from meanfield.numeric.lowering.averages.equal_norm_distance import FLOOR
 from meanfield.numeric.lowering.averages.equal_norm_distance import parts as stretch_parts
-from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.symbolic.averages.node import Average, average
@@ -40,10 +40,10 @@ SEGMENTS = ((1.0, 1.0 + 1e-9), (1.0, 1.3), (2e-3, 1e-3), (50.0, 30.0), (20.0, 0.
 MODEST = 1e-3  # of ⟨f⟩/A: a rise below adds nothing to a distance
 
 
-def error(node: Chord | Rise, source: str, name: str, tables: list[np.ndarray], limit: float) -> float:
-    """The largest relative error at the places above; ∞ where a value cannot be measured. limit: the largest variance
-    at which the parts are known."""
-    f, exact = printing.interpret(source, name), node.doit()
+def error(node: Chord | Rise, f: Callable, tables: list[np.ndarray], limit: float) -> float:
+    """The largest relative error of f at the places above; ∞ where a value cannot be measured. limit: the largest
+    variance at which the parts are known."""
+    exact = node.doit()
     if isinstance(node, Rise):
         return _of_rise(node, exact, f, tables, limit)
     return _of_chord(node, exact, f, tables, limit)

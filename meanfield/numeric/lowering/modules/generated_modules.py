@@ -28,7 +28,8 @@ from meanfield.base.budgets import require_seconds
 from meanfield.base.progress import doing
 from meanfield.numeric.lowering.modules import cache
 from meanfield.numeric.lowering.modules.module_functions import DIRECT_WEIGHT
-from meanfield.numeric.lowering.text import elementary_numeric
+from meanfield.numeric.lowering.text import elementary_numeric, interpreting
+from meanfield.numeric.lowering.text.interpreting import Rows
 
 VERSION = "0.3.0"
 PATIENCE = 1.0  # prices of the compiled form that interpreted calls may cost in all
@@ -46,14 +47,6 @@ _NUMBA = re.compile(r"from numba import .*\n")
 _LISTS = re.compile(r"(?<!\w)(T_\d+)\[([^\[\],:]+), (\w+)\]"), r"\1[\2][\3]"
 
 T = object()  # stands for the module's tables among the arguments of a call
-
-
-class Rows(list):
-    """A table as lists of Python floats: what the interpreter reads fastest, indexed as the array it was."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self), len(self[0])
 
 
 class Module:
@@ -103,14 +96,10 @@ class Module:
     def _plain(self) -> dict:
         """The same source with decorators that do nothing."""
 
-        def njit(*args, **kwargs):
-            return args[0] if args and callable(args[0]) else (lambda f: f)
-
         text = _NUMBA.sub("", self.source, count=1)
         text = _LISTS[0].sub(_LISTS[1], text)
-        scope = {"__name__": f"plain_{self.name}", "njit": njit, "prange": range}
-        exec(compile(text, f"<{self.name}>", "exec"), scope)  # generated here, from expressions only
-        scope |= {"math": _MATH, **self.plain}
+        scope = interpreting.scope_of(text, self.name)
+        scope |= {"math": _MATH, **self.plain}  # in place: it is where the functions look names up
         if "_bits" in scope:
             scope["_bits"] = lambda x: struct.unpack("<q", struct.pack("<d", x))[0]
         if "_float" in scope:
@@ -148,7 +137,7 @@ class Module:
 
     def call(self, function: str, steps: float, *arguments) -> None:
         """Run `function(*arguments)`, where `T` stands for the tables; `steps` is how much work it is."""
-        if not (self.is_little(steps) and self.interpreted(function, arguments)):
+        if not (self.is_little(self.seconds(steps)) and self.interpreted(function, arguments)):
             with self._said():
                 getattr(self.compiled, function)(*(self.tables if a is T else a for a in arguments))
 
@@ -160,8 +149,8 @@ class Module:
         """Run `layers(low, high, block, *arguments, workspace)`, which serves the points low to high - 1 by blocks, for
         all points, in as many threads as Numba may use; `steps` is how much work a point is. What a point gets does not
         depend on the others, so neither does it on how they are split."""
-        done, seconds = 0, steps * self.weight * UNIT  # of a point: guessed, then as it was found
-        while done < points and self.is_little((points - done) * seconds / (self.weight * UNIT)):
+        done, seconds = 0, self.seconds(steps)  # of a point: guessed, then as it was found
+        while done < points and self.is_little((points - done) * seconds, begun=done > 0):
             spent, high = self._spent, min(done + block, points)
             if not self.interpreted("layers", (done, high, block, *arguments, [0.0] * self.workspace)):
                 break
@@ -189,14 +178,18 @@ class Module:
             for done in [pool.submit(part, low, min(low + share, points)) for low in starts]:
                 done.result()
 
-    def is_little(self, steps: float) -> bool:
-        """Whether the plain form is to run: while there is no compiled one, and that would not have paid yet; always
-        where there is nothing to compile with."""
+    def seconds(self, steps: float) -> float:
+        """What the interpreter takes for so much work, about."""
+        return steps * self.weight * UNIT
+
+    def is_little(self, seconds: float, begun: bool = False) -> bool:
+        """Whether the plain form is to run for what takes it so long: while there is no compiled one, and that would
+        not have paid yet; always where there is nothing to compile with, unless what has not begun takes too long."""
         if not has_numba():
-            seconds = steps * self.weight * UNIT
-            require_seconds(seconds, "Without Numba this run", "ask for fewer layers or points, install numba")
+            if not begun:
+                require_seconds(seconds, "Without Numba this run", "ask for fewer layers or points, install numba")
             return True
-        return "compiled" not in self.__dict__ and self._spent + steps * self.weight * UNIT <= PATIENCE * self.price
+        return "compiled" not in self.__dict__ and self._spent + seconds <= PATIENCE * self.price
 
     def interpreted(self, function: str, arguments: tuple) -> bool:
         """Run the plain form; whether that gave the answer."""

@@ -48,6 +48,7 @@ class Functions:
         self.arrays: dict[str, np.ndarray] = {}
         self.held: dict[str, Table] = {}  # functions that are a table and nothing else
         self.costs: dict[str, float] = {}
+        self.plans: dict[str, Any] = {}  # of panel quadratures, which NumPy can follow where an error is measured
         self._tabled: dict[str, list[str]] = {}
         self._of_sine2: set[str] = set()
 

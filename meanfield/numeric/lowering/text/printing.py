@@ -17,6 +17,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown
 from meanfield.base.symbols import K, K_aa, K_ab, K_bb, steep
 from meanfield.functions.elementary import head_of
+from meanfield.numeric.lowering.text import interpreting
 from meanfield.numeric.lowering.text.helpers import helpers_for
 
 ROOT = sp.Symbol("root", nonnegative=True)  # √(K_aa K_bb - K_ab²)
@@ -153,12 +154,7 @@ def interpret(text: str, name: str):
     """The function `name` of generated source, run by the interpreter: the very text that Numba compiles, for checks
     and single values."""
 
-    def njit(*args, **kwargs):
-        return args[0] if args and callable(args[0]) else (lambda f: f)
-
-    scope = {"math": math, "np": np, "njit": njit}
-    exec(compile(helpers_for(text) + text, f"<{name}>", "exec"), scope)  # generated here, from expressions only
-    return scope[name]
+    return interpreting.scope_of(helpers_for(text) + text, name)[name]
 
 
 def decorated(functions: str, decorator: str) -> str:
