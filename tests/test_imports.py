@@ -145,7 +145,7 @@ prediction.solvers.conjugate prediction.solvers.cholesky prediction.solvers.low_
 prediction.solvers.log_determinant prediction.solvers.regression prediction.solvers.nystrom prediction.solvers.ended
 prediction.targets prediction.linearized prediction.logits prediction.prediction_figures prediction.trained
 prediction.predict
-explorer.waving explorer.smoothing explorer.ratios explorer.tabled explorer.javascript explorer.model
+explorer.oscillatory_moments explorer.smoothing explorer.ratios explorer.tabled explorer.javascript explorer.model
 explorer.page_content explorer.layout explorer.page
 theory.theory theory.depth_scales theory.derivation theory.deriving theory.summaries theory.gaussian_processes
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
@@ -173,7 +173,7 @@ empirical.shared.shared_pairs empirical.shared.line
 comparison.check_report comparison.check_gradients comparison.finite_width_allowance comparison.allowances
 comparison.check
 data.sets data.data_sources
-training.estimators training.prepared training.beside training.training_figures training.trained_networks
+training.estimators training.prepared training.predicted_training training.training_figures training.trained_networks
 training.train training.trainability
 tuning.dense_layers
 tuning.recommendation.compiled_prediction tuning.recommendation.fluctuation tuning.recommendation.choices

@@ -19,8 +19,8 @@ import sympy as sp
 
 from meanfield.base.budgets import tick
 from meanfield.base.symbols import Z
+from meanfield.explorer.oscillatory_moments import waves
 from meanfield.explorer.smoothing import Grain, distances, grain
-from meanfield.explorer.waving import waves
 from meanfield.numeric.lowering.modules import cache
 from meanfield.numeric.lowering.modules.generated_modules import VERSION
 from meanfield.numeric.quadrature import gaussian_averages as quadrature

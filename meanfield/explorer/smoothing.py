@@ -19,8 +19,8 @@ import sympy as sp
 
 from meanfield.base.answers.results import InfiniteAverage
 from meanfield.base.symbols import Z
-from meanfield.explorer import waving
-from meanfield.explorer.waving import NODES, REACH
+from meanfield.explorer import oscillatory_moments
+from meanfield.explorer.oscillatory_moments import NODES, REACH
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature.evaluation import evaluate
@@ -33,7 +33,7 @@ NEAR, FAR = -40, 25  # octaves of z between which panels double
 @dataclass(frozen=True)
 class Grain:
     """What panels of f end at: the places around which it has a scale of its own, and its jumps; its fastest frequency
-    and the variance up to which that is followed (`waving`)."""
+    and the variance up to which that is followed (`oscillatory_moments`)."""
 
     f: sp.Expr
     slope: sp.Expr
@@ -53,7 +53,7 @@ def grain(f: sp.Expr) -> Grain:
         raise InfiniteAverage(f"{f} has an infinite jump.")
     steep = {sign * c for c in quadrature.centres(f) for sign in (-1, 1) if c > FINE - 2}
     centres = sorted({0.0, *map(float, p.breaks), *steep})
-    return Grain(f, p.diff().expr, tuple(centres), bool(p.breaks), jumps, *waving.waves(f))
+    return Grain(f, p.diff().expr, tuple(centres), bool(p.breaks), jumps, *oscillatory_moments.waves(f))
 
 
 def distances(f: sp.Expr, s: float, v: np.ndarray, refine: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -92,7 +92,7 @@ def _shared(g: Grain, s: float, refine: int) -> tuple[np.ndarray, np.ndarray]:
     edges = edges[np.append(True, np.diff(edges) > 1e-13 * edges[1:])]
     if g.speed:
         end = _inner(g)
-        outer = waving.outer_edges(g.speed, g.limit, s, end, refine)
+        outer = oscillatory_moments.outer_edges(g.speed, g.limit, s, end, refine)
         edges = np.concatenate([edges[edges < end * (1 - 1e-9)], outer])
     x, w = gauss_legendre(NODES)
     half = np.diff(edges)[:, None] / 2
@@ -107,14 +107,14 @@ def _inner(g: Grain) -> float:
 
 def _of_waves(g: Grain, m: np.ndarray, s: float, refine: int) -> tuple[np.ndarray, np.ndarray]:
     """(Var f(m + s e), ⟨f(m + s e)⟩) at every m, of an f that oscillates."""
-    narrow = s <= waving.narrow(g.speed) / refine
+    narrow = s <= oscillatory_moments.narrow(g.speed) / refine
     far = np.abs(m) > (_inner(g) if narrow else _inner(g) + REACH * s if s * g.speed <= 0.5 / refine else np.inf)
     out = np.empty((2, m.size))
-    out[:, far] = waving.narrow_moments(g.f, g.slope, m[far], s)
+    out[:, far] = oscillatory_moments.narrow_moments(g.f, g.slope, m[far], s)
     if narrow:
         out[:, ~far] = _moments(g, m[~far], s, refine)
     else:
-        out[:, ~far] = waving.wide_moments(g.f, g.centres, g.speed, m[~far], s, refine)
+        out[:, ~far] = oscillatory_moments.wide_moments(g.f, g.centres, g.speed, m[~far], s, refine)
     return out[0], out[1]
 
 

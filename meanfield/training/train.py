@@ -15,7 +15,7 @@ from meanfield.base.progress import Progress, watched
 from meanfield.empirical.training.one_network import KEPT, with_parameters
 from meanfield.empirical.training.runs import Found, run_units
 from meanfield.networks.records import Block
-from meanfield.training.beside import Beside
+from meanfield.training.predicted_training import PredictedTraining
 from meanfield.training.prepared import Prepared, prepared
 from meanfield.training.trained_networks import Training
 
@@ -122,7 +122,7 @@ def _result(one: Prepared, each: list[list[Found]]) -> Training:
     best = int(np.argmin([end if math.isfinite(end) else math.inf for end in ends]))
     runs, rate, plan = each[best], one.rates[best], one.plan
     names = [n for n in runs[0] if n != "diverged_at" and n[: len(KEPT)] != KEPT and all(n in run for run in runs)]
-    beside = Beside(one, rate)
+    beside = PredictedTraining(one, rate)
     lost = "" if np.isfinite(ends).any() else "no rate has a held-out loss that is a number, and the first was taken; "
     return Training(
         np.array(plan.records),

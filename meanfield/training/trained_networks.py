@@ -16,7 +16,7 @@ from meanfield.base.words import unknown
 from meanfield.empirical.network.operations.checks import given_inputs
 from meanfield.empirical.training.passes import Trainee
 from meanfield.prediction.trained import Prediction
-from meanfield.training.beside import Beside
+from meanfield.training.predicted_training import PredictedTraining
 
 SHOWN = ("loss", "accuracy", "largest_class")
 
@@ -50,7 +50,7 @@ class Training(Numbers):
     classes: tuple[Any, ...]
     about: str
     message: str = ""
-    _beside: Beside | None = field(default=None, repr=False)
+    _predicted: PredictedTraining | None = field(default=None, repr=False)
     _kept: list[Trainee] = field(default_factory=list, repr=False)
 
     def __getattr__(self, name: str) -> Any:
@@ -123,8 +123,8 @@ class Training(Numbers):
         Raises: MeanFieldError where there is none, with the reason: for a loss, an optimizer, batches or a readout
         that `predict` does not have.
         """
-        assert self._beside is not None
-        return self._beside.prediction(self.steps)[0]
+        assert self._predicted is not None
+        return self._predicted.prediction(self.steps)[0]
 
     def predicted_loss(self, steps: Any = None) -> dict[str, np.ndarray]:
         """The mean over networks of the loss after each of `steps`, as `predicted` has it: "train", and "test" where
@@ -132,19 +132,19 @@ class Training(Numbers):
 
         steps: numbers of steps, also infinity; those of the result unless given.
         """
-        assert self._beside is not None
-        found, targets = self._beside.prediction(self.steps if steps is None else np.atleast_1d(steps))
+        assert self._predicted is not None
+        found, targets = self._predicted.prediction(self.steps if steps is None else np.atleast_1d(steps))
         parts = {"train": found.train, **({"test": found.test} if "test" in targets else {})}
         return {name: _loss(part, targets[name]) for name, part in parts.items()}
 
     def phase(self) -> str:
         """Phase, χ_J* and depth scale ξ of the network as it starts, at infinite width; "" where they are not known."""
-        return "" if self._beside is None else self._beside.phase()
+        return "" if self._predicted is None else self._predicted.phase()
 
     def depth_scale(self, quantity: str = "xi") -> float:
         """ξ ("xi") or χ_J* ("chi_J") at infinite width; NaN where it is not known."""
         choice(quantity, "quantity", ("xi", "chi_J"))
-        found = None if self._beside is None else self._beside.found_phase
+        found = None if self._predicted is None else self._predicted.found_phase
         value = None if found is None else getattr(found, quantity)
         return float("nan") if value is None else float(value)
 

@@ -124,7 +124,7 @@ def _fine(found: Any, name: str, x: Any, xi: Any) -> tuple[Any, Any]:
     if found.axes[name].dtype.kind not in "iuf":
         return x, xi
     fine = np.unique(np.concatenate((x, np.linspace(x.min(), x.max(), FINE))))
-    return fine, found.runs[0]._beside.scales(name, fine)
+    return fine, found.runs[0]._predicted.scales(name, fine)
 
 
 def _one_axis(panel: Any, found: Any, quantity: str, name: str, contour: Any) -> None:

@@ -22,7 +22,7 @@ SAMPLE = 400  # training inputs that say which rates are stable
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
+class PredictedTraining:
     """asked: a training; rate: the one that was taken."""
 
     asked: Prepared
@@ -108,7 +108,7 @@ class Beside:
         found = []
         for value in values.tolist():
             asked = replace(self.asked, settings={**self.asked.settings, name: value})
-            phase = Beside(asked, self.rate).found_phase
+            phase = PredictedTraining(asked, self.rate).found_phase
             found.append(np.nan if phase is None or phase.xi is None else float(phase.xi))
         return np.array(found)
 
