@@ -156,7 +156,7 @@ empirical.network.operations.operation empirical.network.operations.softmax
 empirical.network.operations.attention_operation empirical.network.operations.operations
 empirical.network.program empirical.network.shapes empirical.network.signals empirical.network.tangents_and_cotangents
 empirical.network.cotangents empirical.network.parameter_sources empirical.network.network empirical.network.stored
-empirical.observables.measured_correlators empirical.observables.mixed empirical.observables.differentials
+empirical.observables.measured_correlators empirical.observables.chain_rule empirical.observables.differentials
 empirical.observables.norms empirical.observables.classes empirical.observables.inputs empirical.observables.wanted
 empirical.observables.jet_kernels empirical.observables.measurement
 empirical.cuda.cooperation empirical.cuda.cuda_kernels empirical.cuda.compilation empirical.cuda.launches
