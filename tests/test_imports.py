@@ -130,7 +130,7 @@ presentation.citation presentation.columns presentation.figures presentation.bia
 presentation.phase_diagram presentation.bias_diagrams presentation.phase_regions presentation.phase_orders
 presentation.phase_maps presentation.phase_tables
 theory.asked.positions theory.asked.architecture_maps theory.asked.kept_answers theory.asked.given_values
-theory.asked.selection
+theory.asked.resting_inputs theory.asked.selection
 theory.verbs.attending theory.verbs.token_correlations theory.verbs.at_a_point theory.verbs.propagating
 theory.verbs.flows theory.verbs.sampling theory.verbs.laws theory.verbs.diagrams
 kernels.loops.pair_loops kernels.loops.hermite_cells kernels.loops.hermite_series kernels.loops.numpy_sums
