@@ -10,7 +10,8 @@ import pytest
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical.functions import reference_functions
-from meanfield.empirical.observables.differentials import LayerTensors, correlator_samples, differentials
+from meanfield.empirical.observables.differentials import LayerTensors, correlator_samples
+from tests.dense_differentials import differentials
 
 WIDTHS = (3, 2, 3, 2)  # n_0, …, n_3
 INPUTS = np.array([[0.8, -1.1, 0.4], [-0.3, 0.5, 1.2], [1.5, 0.2, -0.7]])
@@ -319,17 +320,6 @@ def test_a_second_run_gives_the_same_bits_and_leaves_what_it_gave():
             np.testing.assert_array_equal(value, getattr(again, name))
 
 
-def test_layers_are_read_as_they_are_needed():
-    W, b = _network()
-    read = []
-    weights = (read.append(l) or matrix for l, matrix in enumerate(W, start=1))
-    for layer, _ in enumerate(
-        differentials(weights, b, INPUTS, reference_functions.derivatives("sin", 1), RATE_W, RATE_B, 1), 1
-    ):
-        assert read == list(range(1, layer + 1))
-    assert layer == 3
-
-
 def test_an_overflow_is_carried_on_without_a_warning():
     W = [1e200 * np.ones((2, 2))] * 3
     *_, last = differentials(
@@ -399,32 +389,6 @@ def test_only_the_tensors_that_are_there_are_averaged():
     kernel = ["S", "h", "SS", "hh", "B", "Sh", "F"]
     assert list(correlator_samples(LayerTensors(t.z, t.H))) == kernel
     assert list(correlator_samples(LayerTensors(t.z, t.H, t.dH))) == [*kernel, "P", "Q"]
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"order": 4}, r"The order must be 1 \(H\), 2 \(dH\) or 3 \(ddI and ddII\), but 4 was given"),
-        ({"inputs": np.ones(3)}, r"shape \(P, n_0\), one row each, but their shape is \(3,\)"),
-        ({"inputs": np.ones((1, 4))}, r"weights of layer 1 must have shape \(n, 4\).*their shape is \(2, 3\)"),
-        ({"weights": [np.ones((2, 3)), np.ones(2)]}, r"weights of layer 2 must have shape \(n, 2\).* is \(2,\)"),
-        ({"biases": [np.ones(3), None, None]}, r"bias of layer 1 must have shape \(2,\), but its shape is \(3,\)"),
-        ({"biases": [None, None]}, r"layer 3 has not got a bias \(an array, or None\)"),
-        ({"weights": _network()[0][:2]}, "layer 3 has not got weights"),
-        ({"rate_w": [1.0], "rate_b": [1.0]}, "layer 2 has not got rates"),
-        ({"rate_w": [1.0]}, "one number for each layer, but they have 1 and 3"),
-        (
-            {"derivatives": reference_functions.derivatives("sin", 2)},
-            "Order 3 needs σ and its first 3 derivatives, but .* 3 arrays",
-        ),
-    ],
-)
-def test_refusals(change, message):
-    W, b = _network()
-    arguments = {"weights": W, "biases": b, "inputs": INPUTS, "derivatives": reference_functions.derivatives("sin", 3)}
-    arguments |= {"rate_w": RATE_W, "rate_b": RATE_B, "order": 3} | change
-    with pytest.raises(MeanFieldError, match=message):
-        list(differentials(**arguments))
 
 
 def test_one_neuron_has_no_pairs():

@@ -16,13 +16,14 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.empirical.functions import reference_functions
-from meanfield.empirical.observables.differentials import LayerTensors, correlator_samples, differentials
+from meanfield.empirical.observables.differentials import LayerTensors, correlator_samples
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.finite_width.correlator_maps import MEANS, correlator_map, in_averages
 from meanfield.symbolic.finite_width.layer_law import correlator
 from meanfield.symbolic.finite_width.monomials import lambda_b, lambda_w
 from meanfield.symbolic.finite_width.weight_averages import C_W, C_b
 from tests import oracle_ensembles as oracle
+from tests.dense_differentials import differentials
 from tests.oracle_controls import PAIRS, first_layer, tables
 from tests.oracle_ensembles import Law, differential_ensemble, ensemble
 from tests.oracle_estimates import Estimate, extrapolated

@@ -132,7 +132,7 @@ presentation.citation presentation.columns presentation.figures presentation.bia
 presentation.phase_diagram presentation.bias_diagrams presentation.phase_regions presentation.phase_orders
 presentation.phase_maps presentation.phase_tables
 theory.asked.positions theory.asked.architecture_maps theory.asked.kept_answers theory.asked.given_values
-theory.asked.selection
+theory.asked.resting_inputs theory.asked.selection
 theory.verbs.attending theory.verbs.token_correlations theory.verbs.at_a_point theory.verbs.propagating
 theory.verbs.flows theory.verbs.sampling theory.verbs.laws theory.verbs.diagrams
 kernels.loops.pair_loops kernels.loops.hermite_cells kernels.loops.hermite_series kernels.loops.numpy_sums
@@ -158,7 +158,7 @@ empirical.network.operations.operation empirical.network.operations.softmax
 empirical.network.operations.attention_operation empirical.network.operations.operations
 empirical.network.program empirical.network.shapes empirical.network.signals empirical.network.tangents_and_cotangents
 empirical.network.cotangents empirical.network.parameter_sources empirical.network.network empirical.network.stored
-empirical.observables.measured_correlators empirical.observables.mixed empirical.observables.differentials
+empirical.observables.measured_correlators empirical.observables.chain_rule empirical.observables.differentials
 empirical.observables.norms empirical.observables.classes empirical.observables.inputs empirical.observables.wanted
 empirical.observables.jet_kernels empirical.observables.measurement
 empirical.cuda.cooperation empirical.cuda.cuda_kernels empirical.cuda.compilation empirical.cuda.launches

@@ -17,7 +17,6 @@ from oracle_haar import haar_samples, matrix_moment
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Theta, n
-from meanfield.empirical.observables.differentials import differentials
 from meanfield.symbolic.finite_width import correlator_maps, neuron_fields, weight_averages
 from meanfield.symbolic.finite_width.correlator_maps import NAMES, correlator_map, in_averages
 from meanfield.symbolic.finite_width.correlator_recursions import correlator_recursion
@@ -33,6 +32,7 @@ from meanfield.symbolic.finite_width.weight_averages import (
     leading,
     structure_of,
 )
+from tests.dense_differentials import differentials
 
 I = left(1, 2, 3, 4)
 WEIGHTS = ("gaussian", "orthogonal", "uniform")

@@ -11,6 +11,7 @@ import pytest
 import meanfield as mf
 from meanfield.networks.architectures import resnet
 from meanfield.networks.records import BatchNorm, Dense, LayerNorm, Nonlinearity, Projection, Residual, Sequential
+from meanfield.numeric.phases.float_roots import sides
 from meanfield.tuning.network_gains import sweep
 from meanfield.tuning.recommendation import choices
 from meanfield.tuning.recommendation.recommend import has_batch_norm
@@ -43,6 +44,31 @@ def test_branches_within_a_budget():
     falls = mf.tune(resnet("relu"), depth=3, method="gradient", steps=1)
     assert "the loss falls until they are empty" in falls.caveats[0] and falls.scale is None
     assert mf.tune("relu", depth=3, method="gradient", steps=1).caveats == ()
+
+
+@pytest.mark.parametrize(
+    ("f", "ends", "root"),
+    [
+        (lambda x: x**8 - 2, (0.1, 20.0), 2**0.125), (lambda x: 2 - x**8, (20.0, 0.1), 2**0.125),
+        (lambda x: -0.25 if x <= 7 else math.inf, (1.0, 100.0), 7.0),
+        (lambda x: x - 7.5 if x <= 7 else math.nan, (1.0, 9.0), 7.0),
+        (lambda x: -math.inf if x <= 7 else math.inf, (1.0, 100.0), 7.0),
+        (lambda x: math.log2(x / 4), (1.0, 16.0), 4.0),  # 0 at the first place that is tried: it is inside
+        (lambda x: max(x - 3.0, 0.0), (1.0, 9.0), 3.0),  # 0 up to the change
+    ],
+)  # fmt: skip
+def test_both_sides_of_a_change_of_sign(f, ends, root):
+    """The inside is within, the other is not, and the change is between the two; few places are asked."""
+    asked = []
+
+    def counted(x):
+        asked.append(x)
+        return f(x)
+
+    inside, outside = sides(counted, *ends)
+    assert f(inside) <= 0 and not f(outside) <= 0 and len(asked) < 70
+    assert inside == pytest.approx(root, rel=2e-12) and outside == pytest.approx(root, rel=2e-12)
+    assert min(inside, outside) <= root <= max(inside, outside)
 
 
 @pytest.mark.parametrize("root", [1.0, 3.0, 1 / 3, 0.5, 2.0, 900.0, 1.0001])

@@ -27,8 +27,8 @@ from meanfield.numeric.run.depth_iteration import first_value
 from meanfield.symbolic.parity import is_odd
 from meanfield.symbolic.recursion import Recursion
 from meanfield.theory.asked.architecture_maps import Maps, described
+from meanfield.theory.asked.resting_inputs import jumps_at_rest
 from meanfield.theory.asked.selection import selected
-from meanfield.theory.verbs.at_a_point import jumps_at_rest
 from meanfield.theory.verbs.propagating import run
 
 DEPTH = "L"  # the parameter that stands for the number of blocks

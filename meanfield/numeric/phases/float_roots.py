@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
 TO_ROUNDING = {"xtol": 1e-15, "rtol": 8.9e-16}  # the least that SciPy takes
+FAR = 1e3  # stands for ∞, of which an interpolation could use the sign alone
 
 
 def between(f: Callable[[float], float], low: float, high: float) -> float:
@@ -18,6 +20,35 @@ def between(f: Callable[[float], float], low: float, high: float) -> float:
     from scipy.optimize import brentq
 
     return float(brentq(f, low, high, **TO_ROUNDING))
+
+
+def sides(f: Callable[[float], float], inside: float, outside: float, xtol: float = 1e-12) -> tuple[float, float]:
+    """The two places next to a change of sign, the one with f ≤ 0 first, to xtol in log₂; both are > 0. Places where f
+    is > 0, ∞ or no number are outside.
+
+    SciPy's root is one number on either side of the change. This remembers what was asked, because a budget is kept on
+    one side only, and because where f jumps neither side is a root.
+
+    >>> low, high = sides(lambda x: x**2 - 2 if x < 1.25 else math.inf, 1, 4)
+    >>> low < 1.25 <= high, f"{high - low:.0e}"
+    (True, '4e-13')
+    """
+    from scipy.optimize import brentq
+
+    found = [inside, outside]
+    given = {math.log2(x): x for x in found}  # 2^log₂ x is not always x
+
+    def asked(u: float) -> float:
+        x = given.get(u) or math.exp2(u)
+        value = f(x)
+        if value <= 0:
+            found[0] = x
+            return max(value, -FAR) or -1e-300  # a zero would end the search with the other side far away
+        found[1] = x
+        return value if value < FAR else FAR
+
+    brentq(asked, *given, xtol=xtol, rtol=TO_ROUNDING["rtol"])
+    return found[0], found[1]
 
 
 def zeros(f: Callable[[np.ndarray], np.ndarray], places: np.ndarray) -> np.ndarray:

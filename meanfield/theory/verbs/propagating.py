@@ -30,8 +30,8 @@ from meanfield.theory.asked.given_values import (
     of_widths,
     refuse_unknown,
 )
+from meanfield.theory.asked.resting_inputs import jumps_at_rest
 from meanfield.theory.asked.selection import selected
-from meanfield.theory.verbs.at_a_point import jumps_at_rest
 
 if TYPE_CHECKING:
     from meanfield.numeric.finite_width.many_inputs import Correlators

@@ -12,13 +12,13 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical.network.operations.checks import per_layer
 from meanfield.networks.folds import dense_of, has_skip
 from meanfield.networks.records import OWN, Block, Param
+from meanfield.numeric.phases.float_roots import sides
 from meanfield.tuning.dense_layers import branch_end, kinds
 from meanfield.tuning.network_gains.backward import Blocks, State, state
 from meanfield.tuning.network_gains.descent import Descended, Evaluated, descend, in_words
 from meanfield.tuning.network_gains.sweep import zero
 from meanfield.tuning.network_gains.tuned import Tuning, answered, refuse_schedules
 from meanfield.tuning.recommendation.choices import grows
-from meanfield.tuning.recommendation.compiled_prediction import edge
 
 
 def of_theory(block, values, depth, sigma_w, sigma_b, input_norm, method, budget, settings, progress) -> Tuning:
@@ -84,12 +84,12 @@ def _scaled(
         here = put(g) * sigma
         first = {"w_0": here[0, 0, 0], "b_0": here[0, 0, 1]}
         log_J = float(blocks.run(here, depth=len(here), layerwise=True, input_norm=input_norm, **first).log_J[-1])
-        return (abs(log_J) - budget) or -1e-300 if math.isfinite(log_J) else math.inf
+        return abs(log_J) - budget
 
-    inside = next((g for g in (1.0, 0.1, 1e-2, 1e-4, 1e-6) if over(g) < 0), None)
+    inside = next((g for g in (1.0, 0.1, 1e-2, 1e-4, 1e-6) if over(g) <= 0), None)
     if inside is None:
         return Descended(start, [], "not critical", f"no scale keeps |log J^(1,{len(sigma)})| <= {budget:g}"), None
-    g = inside if inside == 1.0 else edge(over, inside, 1.0)
+    g = inside if inside == 1.0 else sides(over, inside, 1.0)[0]
     said = f"the largest common scale <= 1 of the branches with |log J^(1,{len(sigma)})| <= {budget:g}"
     return Descended(put(g), [], "within budget", said), g
 

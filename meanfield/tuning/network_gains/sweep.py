@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
 from meanfield.empirical.network.operations.operation_derivatives import Slope
+from meanfield.numeric.phases.float_roots import sides
 from meanfield.tuning.network_gains.instance import Instance
-from meanfield.tuning.recommendation.compiled_prediction import edge
 
 MOST = 2.0**20  # the largest gain that is tried, and one over the smallest
 TILT = 0.045  # the largest |log J^{l,l+1}| that all blocks share to bring J^{1,L} to 1
@@ -201,31 +202,34 @@ def by_scale(d: Drive, budget: float) -> tuple[np.ndarray, float | None]:
         d.trace.append({"gain": g, "log_J": log_J})
         if d.progress is not None:
             d.progress(min(calls, 15), 16)
-        return (abs(log_J) - budget) or -1e-300 if math.isfinite(log_J) else math.inf
+        return abs(log_J) - budget
 
-    inside = next((g for g in (1.0, 0.1, 1e-2, 1e-4, 1e-6) if over(g) < 0), None)
+    inside = next((g for g in (1.0, 0.1, 1e-2, 1e-4, 1e-6) if over(g) <= 0), None)
     if inside is None:
         return d.gains.copy(), None
     outside = inside * (10 if inside < 1 else 2)
-    while outside < MOST and over(outside) < 0:
+    while outside < MOST and over(outside) <= 0:
         inside, outside = outside, 2 * outside
-    g = edge(over, inside, outside) if outside < MOST else inside
+    g = sides(over, inside, outside)[0] if outside < MOST else inside
     return put(g), g
 
 
 def zero(f: Callable[[float], float]) -> float | None:
     """A gain > 0, near 1, with f = 0, f a function of one number; None where no change of sign is found."""
+    f = cache(f)  # the ends of the bracket are asked for again
     here = f(1.0)
     if here == 0:
         return 1.0
+    sign = 1.0 if here < 0 else -1.0
     for factor in (2.0, 0.5):
         inside = 1.0
         while 1 / MOST <= inside * factor <= MOST:
             outside = inside * factor
             there = f(outside)
+            if there == 0:
+                return outside
             if math.isfinite(there) and (there < 0) != (here < 0):
-                sign = 1.0 if here < 0 else -1.0
-                return edge(lambda x, sign=sign: sign * f(x) or -1e-300, inside, outside)
+                return sides(lambda x: sign * f(x), inside, outside)[0]
             inside = outside
     return None
 

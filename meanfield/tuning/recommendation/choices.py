@@ -17,10 +17,11 @@ import numpy as np
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.networks.folds import chain
 from meanfield.networks.records import Block, Param, Projection, Residual
+from meanfield.numeric.phases.float_roots import between, sides
 from meanfield.symbolic.criticality.critical_lines import CriticalLine
 from meanfield.theory.deriving import derive
 from meanfield.tuning.dense_layers import branch_end
-from meanfield.tuning.recommendation.compiled_prediction import Prediction, crossing, edge
+from meanfield.tuning.recommendation.compiled_prediction import Prediction
 from meanfield.tuning.recommendation.fluctuation import of_log_J
 
 BIASES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # σ_b at which a search looks for a critical σ_w
@@ -99,7 +100,7 @@ def certified(p: Prediction, depth: int, width: int) -> tuple[Choice, ...]:
         if K > 0:
             place = sigma_w, sigma_b, K
         else:
-            at = crossing(partial(_from, p, sigma_b, np.ones_like, depth), sigma_w / 2, sigma_w * 2, sigma_w)
+            at = _crossing(partial(_from, p, sigma_b, np.ones_like, depth), sigma_w / 2, sigma_w * 2, sigma_w)
             exact = abs(float(p.last(sigma_w, sigma_b, 1.0, depth)[0])) <= FLAT * depth
             place = sigma_w if exact or at is None else at, sigma_b, 1.0
         found.append(judged(p, place, depth, width, kind="point", anchor=anchor))
@@ -116,7 +117,7 @@ def searched(p: Prediction, depth: int, width: int) -> tuple[Choice, ...]:
         for settle in (False, True):
 
             start = partial(_start, p, sigma_b, settle)
-            at = crossing(partial(_from, p, sigma_b, start, depth), *RANGE, 1.0)
+            at = _crossing(partial(_from, p, sigma_b, start, depth), *RANGE, 1.0)
             if at is not None and abs(float(_from(p, sigma_b, start, depth, np.array([at]))[0])) < 0.05:
                 K1 = float(start(np.array([at]))[0])
                 one = judged(p, (at, sigma_b, K1), depth, width, kind="search", anchor=None)
@@ -144,6 +145,18 @@ def _start(p: Prediction, sigma_b: float, settle: bool, sigma_w: np.ndarray) -> 
 
 def _from(p: Prediction, sigma_b: float, start: Callable, depth: int, sigma_w: np.ndarray) -> np.ndarray:
     return p.last(sigma_w, sigma_b, start(sigma_w), depth)[0]
+
+
+def _crossing(f: Callable[[np.ndarray], np.ndarray], low: float, high: float, near: float) -> float | None:
+    """A zero of f in [low, high] to rounding: of the changes of sign between finite numbers that 81 places show, the
+    one nearest `near` in the logarithm. None where there is none."""
+    u = np.linspace(math.log(low), math.log(high), 81)
+    y = f(np.exp(u))
+    flips = np.flatnonzero(np.isfinite(y[:-1]) & np.isfinite(y[1:]) & (np.sign(y[:-1]) * np.sign(y[1:]) <= 0))
+    if not len(flips):
+        return None
+    i = min(flips, key=lambda j: abs((u[j] + u[j + 1]) / 2 - math.log(near)))
+    return math.exp(between(lambda one: float(f(np.exp(np.array([one])))[0]), u[i], u[i + 1]))
 
 
 def on_the_line(p: Prediction, depth: int, width: int) -> tuple[Choice, ...]:
@@ -197,13 +210,12 @@ def largest_scale(p: Prediction, depth: int, width: int, budget: float, sigma_w:
     """
 
     def over(s: float) -> float:
-        value = abs(float(p.last(sigma_w, 0.0, 1.0, depth, s)[0])) - budget
-        return value if value != 0 else -1e-300
+        return abs(float(p.last(sigma_w, 0.0, 1.0, depth, s)[0])) - budget
 
     at = 1.0
-    if over(1.0) >= 0:
-        inside = next((s for s in SCALES if over(s) < 0), None)
+    if over(1.0) > 0:
+        inside = next((s for s in SCALES if over(s) <= 0), None)
         if inside is None:
             return None
-        at = edge(over, inside, 1.0)
+        at, _ = sides(over, inside, 1.0)
     return judged(p, (sigma_w, 0.0, 1.0), depth, width, scale=at, kind="budget", anchor=None)

@@ -13,6 +13,7 @@ from meanfield.base.arguments import meant, positive, scalar, shown, validated, 
 from meanfield.networks.architectures import PRESETS, usual_activation
 from meanfield.networks.folds import has_skip, parts, with_dense
 from meanfield.networks.records import OWN, Block, Dense, Network, Param, exact
+from meanfield.numeric.phases.float_roots import sides
 from meanfield.symbolic.recursions.naming import describe
 from meanfield.symbolic.recursions.tokens.exchangeable import attends
 from meanfield.theory.asked.given_values import symbols_of, with_values
@@ -22,7 +23,7 @@ from meanfield.tuning.dense_layers import chosen as values_of
 from meanfield.tuning.dense_layers import filled, kinds, open_scales, own_deviations, without_open_scales
 from meanfield.tuning.recommendation.answer import Layer, Point, Predicted, Recommendation
 from meanfield.tuning.recommendation.choices import HOLDS, Choice, choices, grows, largest_scale
-from meanfield.tuning.recommendation.compiled_prediction import Prediction, edge
+from meanfield.tuning.recommendation.compiled_prediction import Prediction
 from meanfield.tuning.recommendation.drawn_tokens import Drawn, followed
 from meanfield.tuning.recommendation.initializers import outcomes
 from meanfield.tuning.recommendation.scatter import TOKENS, derived, measured
@@ -226,20 +227,17 @@ def _nearest(p: Prediction, depth: int) -> str:
 
 def _balanced(p: Prediction, depth: int) -> tuple[float, float, bool]:
     """(σ_w, log J^{1,depth} there, whether it is a number a millionth off, too) where |log J| is smallest: on a grid,
-    or where J jumps from 0 to ∞, found by bisection."""
+    or beside the jump of J from 0 to ∞."""
 
     def log_J(x: Any) -> np.ndarray:
         return p.last(x, 0.0, 1.0, depth)[0]
 
     x = np.geomspace(0.05, 20, 60)
     y = log_J(x)
-    jump = np.flatnonzero(np.diff(np.sign(y)))
+    jump = np.flatnonzero((y[:-1] <= 0) != (y[1:] <= 0))
     if len(jump) and not np.isfinite(y[jump[0] : jump[0] + 2]).all():
-        low, high, sign = x[jump[0]], x[jump[0] + 1], y[jump[0]] < 0
-        for _ in range(60):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if (float(log_J(middle)) < 0) == sign else (low, middle)
-        x = np.array([low, high])
+        inside, outside = sorted((jump[0], jump[0] + 1), key=lambda j: y[j])
+        x = np.array(sorted(sides(lambda s: float(log_J(s)), x[inside], x[outside], 1e-15)))
         y = log_J(x)
     i = int(np.argmin(np.where(np.isfinite(y), np.abs(y), math.inf)))
     off = np.isfinite(log_J(x[i] * np.array([1 - 1e-6, 1 + 1e-6]))).all()
@@ -344,15 +342,15 @@ def _window(p: Prediction, c: Choice, depth: int, shift: float) -> tuple[float, 
         place = (c.sigma_w, c.sigma_b, c.K1, depth, s) if budgeted else (s, c.sigma_b, c.K1, depth, c.scale)
         return abs(float(p.last(*place)[0]) + shift) - 1 - (1e-8 if shift == 0 else 1e-3)
 
-    if over(start) >= 0:
+    if over(start) > 0:
         return None
     ends = []
     for sign in (-1, 1):
         inside, step = start, 0.01
         while step < math.log(100):
             outside = start * math.exp(sign * step)
-            if over(outside) >= 0:
-                ends.append(edge(over, inside, outside))
+            if over(outside) > 0:
+                ends.append(sides(over, inside, outside)[0])
                 break
             inside, step = outside, 2 * step
         else:

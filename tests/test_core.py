@@ -1,0 +1,75 @@
+"""The core: what `derive("tanh").propagate(...)` loads in a fresh process, listed here; it loads no room.
+
+The core is what every call pays for, and what a reader has to know before a room. A module that joins it is added to
+the list; the verbs of `Theory` fetch what stands in rooms by its name, when they are called.
+"""
+
+import pytest
+
+from tests.rooms import lines, loaded
+
+CORE = """
+base.tex: read width lines prose tabular
+base: errors words leading symbols progress encodings quantities budgets arguments files scalars
+base.answers: plain_text terms named arrays export drawing latex results
+networks: pooling records attention folds transformers architectures
+functions.elementary: record certified_values models exponential power_like oscillatory
+functions: elementary balls ranges growth isolation zeros derivatives piecewise regions activations signs
+functions.balls: straight_line ball_functions
+functions.series: ball_series taylor transseries infinity small_arguments
+functions.reading: callables spellings parser
+symbolic.averages: base closed_form dominant singular_ends oscillatory_half_lines enclosure nested node
+symbolic.averages.nodes: equal_norms unequal_norms group_functions maxima pools softmax_digits overlap spheres
+    shared_averages
+symbolic.averages.expansions: finite_parts powerlog mellin moments expansion
+symbolic: equality steps recursion parity coordinates
+symbolic.recursions: naming coordinate coordinate_walk record_rules pooling_rule gates block_recursions first
+    numbered gradient_recursions batch
+symbolic.recursions.tokens: attention_rule exchangeable shares two_sequences
+numeric.quadrature: evaluation rules branches waves gaussian_averages sphere
+numeric.quadrature.softmax: softmax_grids overlaps softmax_tables
+numeric.lowering.text: elementary_numeric helpers printing depth_loops block_loops lockstep
+numeric.lowering.modules: storage cache module_functions generated_modules
+numeric.lowering.averages: pair_check planes conditional direct one_gaussian two_gaussians equal_norm_distance
+    parametric_check parametric unequal_norm_distance unequal_norm_check
+numeric.lowering.many_positions: lattice_averages maximum_averages nested_quadrature softmax_rows
+numeric.lowering: near_zero formulas distances evaluators generation assembly
+numeric.run: starts vanishing depth_iteration
+theory.asked: positions architecture_maps given_values resting_inputs selection
+theory.verbs: propagating
+theory: theory derivation deriving
+"""
+ROOMS = (
+    "bias", "cli", "comparison", "correlators", "data", "empirical", "explorer", "kernels", "numeric.finite_width",
+    "numeric.phases", "numeric.tokens", "parametrizations", "prediction", "presentation", "recipes",
+    "symbolic.asymptotics", "symbolic.correlator_laws", "symbolic.criticality", "symbolic.finite_width",
+    "symbolic.fixed_points", "training", "tuning",
+)  # fmt: skip
+MOST = 35_000  # lines of the core
+
+
+def listed() -> set[str]:
+    """The names of `CORE`: a folder before each colon, its modules behind."""
+    found, folder = set(), ""
+    for word in CORE.split():
+        if word.endswith(":"):
+            folder = word.rstrip(":.")
+        else:
+            found.add(f"{folder}.{word}".lstrip("."))
+    return found
+
+
+def assert_core(found: set[str]) -> None:
+    rooms = sorted(name for name in found if any(name == room or name.startswith(f"{room}.") for room in ROOMS))
+    assert not rooms, f"the core loads {rooms}, which are rooms"
+    assert found == listed(), f"not listed: {sorted(found - listed())}; not loaded: {sorted(listed() - found)}"
+    assert sum(map(lines, found)) <= MOST
+
+
+def test_the_core_is_what_is_listed_and_loads_no_room():
+    found = loaded()
+    assert_core(found)
+    with pytest.raises(AssertionError, match=r"the core loads .'symbolic.criticality.phases'., which are rooms"):
+        assert_core(found | {"symbolic.criticality.phases"})
+    with pytest.raises(AssertionError, match=r"not listed: .'theory.summaries'.; not loaded: .'base.words'."):
+        assert_core((found | {"theory.summaries"}) - {"base.words"})
