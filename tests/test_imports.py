@@ -80,7 +80,7 @@ symbolic.asymptotics.schedules.branch symbolic.asymptotics.schedules.regimes sym
 symbolic.asymptotics.schedules.residual symbolic.asymptotics.schedules.fisher
 symbolic.asymptotics.schedules.projections symbolic.asymptotics.schedules.normed
 symbolic.asymptotics.schedules.power_tails
-symbolic.asymptotics.in_total_depth.total_scales symbolic.asymptotics.in_total_depth.interior
+symbolic.asymptotics.in_total_depth.total_scales
 symbolic.asymptotics.in_total_depth.total_equations symbolic.asymptotics.in_total_depth.total_moves
 symbolic.asymptotics.in_total_depth.total_marginal symbolic.asymptotics.in_total_depth.total_profile
 symbolic.asymptotics.in_total_depth.total_tangents symbolic.asymptotics.in_total_depth.total_depth

@@ -380,6 +380,16 @@ def test_a_table_covers_and_agrees_with_derivations_at_numbers(norm):
     assert len(lost) == 1  # without it the place would have no row
 
 
+def test_a_table_knows_the_constant_of_J_that_numbers_know():
+    """Behind a LayerNorm where J is made by the last blocks alone, with symbols as with numbers."""
+    fixed = dict.fromkeys(BETAS, 0) | dict(total_b=0, total_a=2)
+    made = theory("tanh", "inner").phase_table("K", "J", **fixed)
+    rows = [row for row in made if "total_v + total_w = 1" in row.conditions()]
+    half = Fraction(1, 2)
+    (way,) = laws("tanh", "inner", (0, 0, 0, 0), (half, half, 2, 0), (1, 1, 1, 1))
+    assert rows and {way["J"].text(), *(row["J"].text() for row in rows)} == {"exp(j(t))"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("phi", ["relu", "gelu", "sigmoid", "Max(0,z)**(3/4)"])
 def test_more_tables_agree_with_derivations_at_numbers(phi):

@@ -172,6 +172,14 @@ def test_kinds_of_answers(kind):
                 assert_law(name, bad, *one)
 
 
+def test_how_c_dies_is_told_where_K_has_one_law():
+    """K_ab starts to fall behind K where K starts to grow: not where a source makes K grow first, l ~ L^(1/2)."""
+    place = (0, 0, HALF, 0), (Fraction(1, 4), 0, 0, 0)
+    alone, after = (at("erf", *place, (1, 2, a, 0)) for a in (0, 1))
+    assert alone["distance"].terms == after["distance"].terms
+    assert "gamma" in dict(alone.laws) and "gamma" not in dict(after.laws)
+
+
 def test_an_equation_that_is_wrong_is_seen():
     one = PLACES["all of order 1"]
     way = at(*one)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 import sympy as sp
 
 from meanfield.symbolic.asymptotics.exponent_cells import Undecided
-from meanfield.symbolic.asymptotics.in_total_depth.interior import bounded, single
 from meanfield.symbolic.asymptotics.in_total_depth.total_equations import K_0, equal, integral, j, k, t
 from meanfield.symbolic.asymptotics.in_total_depth.total_moves import Moves
 from meanfield.symbolic.asymptotics.in_total_depth.total_profile import EPS, first_sign, profile, share_of_scales
@@ -80,6 +79,8 @@ def by_all_scales(moves: Moves, scale: Scale | None) -> Found:
         raise Undecided("log J grows by powers of log L at one scale of l; no law in L is derived")
     found, last = stretches[-1].powers_of_J[1], stretches[-1]
     front = (found.coeff(EPS, 0), found.coeff(EPS, 1))
+    if last.J == 0 == front[1]:
+        front = (last.flat * (last.end - last.begin), sp.S.Zero)  # one product reads best
     if scale is None:
         if (sign := first_sign(moves.oracle, last.at(last.r, last.end))) < 0 or last.flat != 0:
             return regular(None if sign < 0 else CONSTANT * t**last.flat, *front), ()
@@ -88,7 +89,7 @@ def by_all_scales(moves: Moves, scale: Scale | None) -> Found:
     rate = rate_of_J(moves, scale)
     if rate.grows < 0:
         return regular(None, *front), ()
-    if alike:
+    if alike and (last.flat != 0 or first_sign(moves.oracle, last.at(last.r, last.end)) < 0):
         return regular(CONSTANT * t**last.flat, *front), ()
     equations = (equal(sp.Derivative(j(t), t), rate.at), equal(j(1), sp.S.Zero))
     return regular(CONSTANT * sp.exp(j(t)), *front), equations
@@ -100,16 +101,10 @@ def _at_the_end(moves: Moves, scale: Scale, at: sp.Expr, solved: bool) -> Found:
     rho, n, rate, grows, turn = found.rho, found.logs, found.at, found.grows, found.turn
     if grows < 0:
         if moves.sign(scale.kappa) > 0 and not _surely_bounded(moves, scale, found.bare, found.steep):
-            bounded(moves.scales, scale, moves.slope_of_K(scale))
+            return by_all_scales(moves, scale)
         return regular(None), ()
-    if turn == 0 and grows == 0 and moves.branch.norm and solved:
-        e = moves.slope_of_K(scale)
-        single(moves.scales, scale, e)
-        share = sp.simplify(rate.subs(k(t), at) * t)
-        if not share.has(t):
-            return regular(CONSTANT * t**share, scale.kappa * share / e), ()
-    if moves.branch.norm and turn > 0 and moves.sign(scale.kappa) > 0:
-        bounded(moves.scales, scale, moves.slope_of_K(scale))
+    if moves.branch.norm and turn > 0 and moves.sign(scale.kappa) > 0 and profile(moves)[-1].powers_of_J[1] != 0:
+        return by_all_scales(moves, scale)
     if turn <= 0 or (grows == 0 and n != 0):
         raise Undecided("J grows with every scale of l from some L^s on; no law in L is derived")
     equations = (equal(sp.Derivative(j(t), t), rate), equal(j(0), sp.S.Zero))

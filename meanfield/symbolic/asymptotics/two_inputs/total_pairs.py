@@ -20,11 +20,10 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import L, Z
 from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.exponent_cells import Undecided
-from meanfield.symbolic.asymptotics.in_total_depth.interior import alone
 from meanfield.symbolic.asymptotics.in_total_depth.total_equations import K_0, c_0, equal, h, in_t, integral, k, t
 from meanfield.symbolic.asymptotics.in_total_depth.total_marginal import first_blocks
 from meanfield.symbolic.asymptotics.in_total_depth.total_moves import Moves
-from meanfield.symbolic.asymptotics.in_total_depth.total_profile import EPS, profile
+from meanfield.symbolic.asymptotics.in_total_depth.total_profile import EPS, S, profile
 from meanfield.symbolic.asymptotics.in_total_depth.total_scales import Scale
 from meanfield.symbolic.asymptotics.in_total_depth.total_tangents import Rate, rate_of_J
 from meanfield.symbolic.asymptotics.log_growth import CONSTANT, Growth, regular
@@ -240,8 +239,7 @@ def _dying(moves: Moves, scale: Scale, found: Tail | sp.Expr, e: sp.Expr) -> Gro
     order."""
     branch, parts = moves.branch, [sp.S.Zero]
     try:
-        alone(moves.scales, scale.kappa, e)
-        if moves.sign(branch.w.fall) != 0:  # q is small before it is large
+        if moves.sign(branch.w.fall) != 0 or not _grows_at_once(moves, scale.kappa, e):  # q is small before it is large
             return None
         if isinstance(found, Tail):
             x = (1 - found.d) / 2
@@ -258,6 +256,19 @@ def _dying(moves: Moves, scale: Scale, found: Tail | sp.Expr, e: sp.Expr) -> Gro
     except Undecided:
         return None
     return regular(None, power - scale.kappa)
+
+
+def _grows_at_once(moves: Moves, kappa: sp.Expr, e: sp.Expr) -> bool:
+    """Whether K is of order 1 and from some scale of l on l^e, up to a factor."""
+
+    def vanishes(form: sp.Expr) -> bool:
+        return moves.sign(form.coeff(S, 1)) == moves.sign(form.coeff(S, 0)) == 0
+
+    lines = [sp.expand(one.scale.kappa) for one in profile(moves)]
+    whole = kappa + e * (S - 1)
+    return not any(line.has(EPS) for line in lines) and all(
+        vanishes(line) or vanishes(sp.expand(line - whole)) for line in lines
+    )
 
 
 # ------------------------------------------------------------------------------------------ K beyond every power
