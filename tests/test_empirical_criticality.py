@@ -276,6 +276,7 @@ def test_what_a_grid_cannot_run():
         ({"input_norm": 0}, r"The input norm \|x\|²/N_0 must be > 0, but 0.0 was given"),
         ({"mu": None}, "needs a number for the skip strength mu"),
         ({"threads": 0}, "The number of threads must be an integer from 1"),
+        ({"progress": 3}, r"progress must be a function progress\(done, networks\)"),
         ({"seed": 0.5}, "The seed must be an integer from 0"),
     ],
 )
@@ -294,10 +295,10 @@ def test_refusals_of_one_of_them():
         with pytest.raises(MeanFieldError, match=message):
             measure_criticality(BLOCKS[2], sigma_w=sigma_w, sigma_b=0, **_own(BLOCKS[2]))
     for sigma_w, message in (
-        ([1, 2], r"they have 2 and 3 numbers; give arrays of one length\."),
-        (np.ones((3, 3)), r"its shape is \(3, 3\); flatten a mesh"),
-        ([], r"its shape is \(0,\); flatten a mesh"),
-        ([1, -1, 1], "sigma_w must be finite and ≥ 0, but"),
+        ([1, 2], r"they have 2 and 3 numbers; give arrays of one length, or a number for all\."),
+        (np.ones((3, 3)), r"a number ≥ 0 or a list of them \(flatten a mesh with ravel\(\)\), but"),
+        ([], r"sigma_w must be a number ≥ 0 or a list of them, but"),
+        ([1, -1, 1], "sigma_w must be a number ≥ 0 or a list of them, but"),
     ):
         with pytest.raises(MeanFieldError, match=message):
             _grid(sigma_w=sigma_w)

@@ -228,12 +228,10 @@ def test_networks_that_overflow():
     [
         ({"blocks": []}, "A list of at least one block was needed, but"),
         ({"blocks": BLOCKS[0]}, "A list of at least one block was needed, but"),
-        (
-            {"sigma_w": [1, 2]},
-            rf"sigma_w must be one number, or one for each of the {P} blocks, but its shape is \(2,\)",
-        ),
-        ({"sigma_b": np.full(P, -1.0)}, "sigma_b must be finite and ≥ 0, but -1.0 was given"),
-        ({"sigma_w": "wide"}, "sigma_w must be finite and ≥ 0, but nan was given"),
+        ({"sigma_w": [1, 2]}, rf"they have 2 and {P} numbers for {P} blocks; give one for each, or a number for all\."),
+        ({"sigma_b": np.full(P, -1.0)}, "sigma_b must be a number ≥ 0 or a list of them, but"),
+        ({"sigma_w": "wide"}, "sigma_w must be a number ≥ 0 or a list of them, but 'wide' was given"),
+        ({"l0": [1, 2]}, rf"l0 must be one number, or one for each of the {P} blocks, but its shape is \(2,\)"),
         ({"l0": 7}, "The layer l0 must be an integer from 0 to 5, but 7.0 was given"),
         ({"networks": 1}, "The number of networks must be an integer from 2 to"),
         ({"probes": 0}, "The number of probes must be an integer from 1 to"),
@@ -241,6 +239,7 @@ def test_networks_that_overflow():
         ({"input_norm": 0}, r"The input norm \|x\|²/N_0 must be > 0"),
         ({"mu": None}, "needs a number for the skip strength mu"),
         ({"threads": 0}, "The number of threads must be an integer from 1"),
+        ({"progress": 3}, r"progress must be a function progress\(done, networks\)"),
         ({"blocks": [mlp("step")] * P}, "J was asked for an activation that jumps"),
     ],
 )

@@ -168,8 +168,8 @@ empirical.ensemble.ensemble
 empirical.training.losses empirical.training.optimizers empirical.training.readout empirical.training.trained_weights
 empirical.training.passes empirical.training.own_steps empirical.training.first_steps empirical.training.one_network
 empirical.training.runs
-empirical.shared.criticality empirical.shared.shared_weights empirical.shared.curves empirical.shared.grid
-empirical.shared.shared_pairs empirical.shared.line
+empirical.shared.several_networks empirical.shared.criticality empirical.shared.shared_weights
+empirical.shared.curves empirical.shared.grid empirical.shared.shared_pairs empirical.shared.line
 comparison.check_report comparison.check_gradients comparison.finite_width_allowance comparison.allowances
 comparison.check
 data.sets data.data_sources

@@ -23,8 +23,6 @@ from meanfield.base.arguments import (
     guess,
     meant,
     one_point,
-    path,
-    provides,
     refuse_not_real,
     scalar,
     shown,
@@ -48,12 +46,11 @@ from meanfield.empirical import (
 from meanfield.empirical import measure_critical_line as _measure_critical_line
 from meanfield.empirical import measure_criticality as _measure_criticality
 from meanfield.empirical import measure_pairs as _measure_pairs
-from meanfield.empirical.ensemble.one_run import DEVICES
-from meanfield.empirical.ensemble.parallel import threads_used
+from meanfield.empirical.ensemble.parallel import check_workers
 from meanfield.empirical.functions.reference_functions import names as twin_names
 from meanfield.empirical.functions.tabulated import Tabulated, tabulated
 from meanfield.empirical.functions.user_formulas import from_formula, has_switches
-from meanfield.empirical.network.network import SAMPLERS
+from meanfield.empirical.network.network import SAMPLERS, widths_of
 from meanfield.empirical.network.operations.checks import integer, per_layer
 from meanfield.empirical.observables.wanted import PROBES
 from meanfield.functions.activations import Activation, activation
@@ -152,7 +149,7 @@ def check(
     input_norm, correlation = double("input_norm", input_norm), double("correlation", correlation)
     parameters = {k: double(k, v) for k, v in parameters.items()}
     depth = integer(depth, "The depth", 1, 1 << 24)
-    widths = layer_widths(width, depth)
+    widths = widths_of(width, depth)
     networks, seed = integer(networks, "The number of networks", 2, 1 << 32), integer(seed, "The seed", 0, 1 << 64)
     hidden = {k: parameters.pop(k) for k in of_widths(theory.block) & set(parameters)}
     hidden = {k: per_layer(v, f"The factor {k}", depth) for k, v in hidden.items()}
@@ -171,7 +168,7 @@ def check(
     if input_dimension is not None:
         input_dimension = integer(input_dimension, "The input dimension N_0", 1, 1 << 48)
     probes = None if probes is None else integer(probes, "The number of probes", 1, 1 << 16)
-    _refuse_unknown_ways(threads, executor, device, checkpoint, progress)
+    check_workers(threads, executor, device, checkpoint, progress)
     theory, coupled, batch, tokens = _positions(theory, batch, tokens, correlation)
     names = _wanted(theory, None if quantities is None else names_of(quantities, "quantities"), correlation)
     if "J0" in names and input_dimension is None:
@@ -480,28 +477,8 @@ def _settings(function: Callable, settings: dict[str, Any]) -> dict[str, Any]:
     for name in missing:
         if name not in settings:
             raise MeanFieldError(f"An ensemble needs {' and '.join(missing)}; give {name}=.")
-    _refuse_unknown_ways(settings.get("threads"), settings.get("executor"), "cpu", None, settings.get("progress"))
+    check_workers(settings.get("threads"), settings.get("executor"), progress=settings.get("progress"))
     return {n: p.default for n, p in known.items()} | settings
-
-
-def _refuse_unknown_ways(threads: Any, executor: Any, device: Any, checkpoint: Any, progress: Any) -> None:
-    """Refuse what does not say how, and where, an ensemble is run, before anything is derived for it."""
-    threads_used(threads)
-    provides(executor, "executor", "submit", "an Executor of concurrent.futures or one with its submit")
-    choice(device, "device", DEVICES)
-    path(checkpoint, "checkpoint")
-    provides(progress, "progress", None, "a function progress(done, networks)")
-
-
-def layer_widths(width: Any, depth: int) -> tuple[int, ...]:
-    """One width for every layer, from one number or one per layer."""
-    if not isinstance(width, list | tuple) and not getattr(width, "ndim", 0):
-        return (integer(width, "The width", 1, 1 << 24),) * depth
-    if len(width) != depth:
-        raise MeanFieldError(
-            f"width must be one number or one per layer (depth = {depth}), but {len(width)} were given."
-        )
-    return tuple(integer(one, "The width", 1, 1 << 24) for one in width)
 
 
 def _denominator(block: Block, hidden: Mapping[str, Any]) -> int:

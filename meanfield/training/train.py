@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.arguments import path, provides, validated, whole
+from meanfield.base.arguments import validated, whole
 from meanfield.base.progress import Progress, watched
+from meanfield.empirical.ensemble.parallel import check_workers
 from meanfield.empirical.training.one_network import KEPT, with_parameters
 from meanfield.empirical.training.runs import Found, run_units
 from meanfield.networks.records import Block
@@ -101,9 +102,7 @@ def trained(
     progress: Progress | None,
 ) -> list[Training]:
     """What became of them, all over one pool of workers."""
-    provides(progress, "progress", None, "a function progress(done, networks)")
-    provides(executor, "executor", "submit", "an Executor of concurrent.futures or one with its submit")
-    path(checkpoint, "checkpoint")
+    check_workers(threads, executor, "cpu", checkpoint, progress)
     with watched(progress, "networks") as tell:
         found = run_units(
             [one.plan for one in asked], [one.rates for one in asked], networks, threads=threads, executor=executor,

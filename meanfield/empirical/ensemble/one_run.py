@@ -8,11 +8,11 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
-from meanfield.base.arguments import choice, flag, path, provides
+from meanfield.base.arguments import flag
+from meanfield.empirical.ensemble.parallel import check_workers
 from meanfield.empirical.network.operations.checks import integer
 from meanfield.empirical.random.philox import MAX_NETWORK
 
-DEVICES = ("cpu", "cuda")
 KEPT = 10**4  # networks whose rows are kept unless somebody says so
 
 
@@ -33,10 +33,7 @@ class Running:
     @classmethod
     def of(cls, networks: Any, first: Any, keep: Any, device: Any, **more: Any) -> Running:
         """As a caller gives it; raises `MeanFieldError`."""
-        choice(device, "device", DEVICES)
-        provides(more["progress"], "progress", None, "a function progress(done, networks)")
-        provides(more["executor"], "executor", "submit", "an Executor of concurrent.futures or one with its submit")
-        path(more["checkpoint"], "checkpoint")
+        check_workers(device=device, **more)
         keep = None if keep is None else flag(keep, "keep_samples")
         networks = integer(networks, "The number of networks", 2, MAX_NETWORK + 1)
         first = integer(first, "first_network", 0, MAX_NETWORK - networks + 1)

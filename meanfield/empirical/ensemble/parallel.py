@@ -12,13 +12,28 @@ from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from meanfield.base.arguments import choice, path, provides
 from meanfield.base.checkpoints import SECONDS_BETWEEN_CHECKPOINTS, Checkpoint, explain
 from meanfield.empirical.network.operations.checks import integer
 from meanfield.empirical.random.buffers import Buffers
 
+DEVICES = ("cpu", "cuda")
 Work = Callable[[int, Buffers, Event], None]
 Unit = TypeVar("Unit")
 Found = TypeVar("Found")
+
+
+def check_workers(
+    threads: Any = None, executor: Any = None, device: Any = "cpu", checkpoint: Any = None, progress: Any = None
+) -> None:
+    """Raise `MeanFieldError` for what does not say who runs networks, where, and who is told; asked by every verb that
+    runs some, before anything is derived or drawn for it."""
+    if threads is not None:
+        threads_used(threads)
+    provides(executor, "executor", "submit", "an Executor of concurrent.futures or one with its submit")
+    choice(device, "device", DEVICES)
+    path(checkpoint, "checkpoint")
+    provides(progress, "progress", None, "a function progress(done, networks)")
 
 
 def each_network(
@@ -28,6 +43,7 @@ def each_network(
 
     progress(done, networks) is called from the calling thread. `stop` is set on an interrupt: the work returns soon.
     """
+    check_workers(threads, progress=progress)
     stop, scratch = Event(), local()
 
     def one(i: int) -> None:

@@ -81,7 +81,7 @@ class Ensemble:
 
     def __post_init__(self) -> None:
         depth = integer(self.depth, "The depth", 1, MAX_LAYER)
-        widths = _widths(self.width, depth)
+        widths = widths_of(self.width, depth)
         if self.sampler not in SAMPLERS:
             raise unknown("sampler", self.sampler, SAMPLERS)
         choice(self.backward, "backward", BACKWARD)
@@ -143,7 +143,8 @@ class Ensemble:
         return Network(self, seed, integer(index, "The network's index", 0, MAX_NETWORK), buffers or Buffers())
 
 
-def _widths(given: Any, depth: int) -> tuple[int, ...]:
+def widths_of(given: Any, depth: int) -> tuple[int, ...]:
+    """One width for every layer, from one number or one per layer."""
     if not isinstance(given, list | tuple) and not getattr(given, "ndim", 0):  # np.ndim fails on a ragged list
         return (integer(given, "The width", 1, 1 << 24),) * depth
     if len(given) != depth:

@@ -16,17 +16,18 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.answers.results import Estimate, MeanFieldError, one_line
-from meanfield.base.arguments import choice, provides, validated
+from meanfield.base.arguments import choice, validated
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.network import SAMPLERS, Ensemble
+from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.operations.checks import integer, real, sampled
 from meanfield.empirical.network.operations.operation_walk import Linear
-from meanfield.empirical.network.operations.operations import NormalizeBatch, refuse_jumps
+from meanfield.empirical.network.operations.operations import NormalizeBatch
 from meanfield.empirical.network.tangents_and_cotangents import Tangents
 from meanfield.empirical.observables.norms import PROBE_LAWS, draw_batch, draw_inputs, draw_probes
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_LAYER
+from meanfield.empirical.shared.several_networks import ensembles_of
 from meanfield.networks.records import Block
 
 _NAMED = 5  # diverged networks a message lists
@@ -127,18 +128,15 @@ def measure_criticality(
     >>> measure_criticality(normed, sigma_w=1, sigma_b=0, batch=8, width=100, depth=6, networks=8).phase
     'chaotic'
     """
-    choice(sampler, "sampler", SAMPLERS)
     choice(probe_law, "probe_law", PROBE_LAWS)
-    provides(progress, "progress", None, "a function progress(done, networks)")
     depth = integer(depth, "The depth", 3, MAX_LAYER)
-    sigmas = real(sigma_w, "sigma_w"), real(sigma_b, "sigma_b")
+    at = real(sigma_w, "sigma_w"), real(sigma_b, "sigma_b")
     batch = None if batch is None else integer(batch, "The number of inputs (batch)", 1, 1 << 24)
     together = 1 if tokens is None else integer(tokens, "The number of tokens", 1, 1 << 24)
-    more: dict[str, Any] = {"activation_pairs": activation_pairs, "values": parameters, "sampler": sampler}
-    ensemble = Ensemble(block, *sigmas, width, depth, tokens=together, **more)
+    more: dict[str, Any] = {"activation_pairs": activation_pairs, "sampler": sampler, "tokens": together}
+    (ensemble,) = ensembles_of([block], at, parameters, derivative="χ", width=width, depth=depth, **more)
     _require_positions(ensemble, tokens, batch)
     networks, probes, seed, input_norm = sampled(networks, probes, seed, input_norm)
-    refuse_jumps(ensemble.operations, "χ", "measure K with run_ensemble(..., jacobian=False)")
     positions = together * (batch or 1) if ensemble.couples else 1
     chi, diverged_at = np.full(networks, math.nan), np.zeros(networks, dtype=np.int64)
 

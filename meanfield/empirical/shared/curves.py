@@ -19,11 +19,10 @@ from meanfield.base.answers.results import Estimate, MeanFieldError
 from meanfield.base.arguments import choice
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.network import Ensemble
-from meanfield.empirical.network.operations.checks import blocks_of, integer, of_each, sampled
-from meanfield.empirical.network.operations.operations import refuse_jumps
+from meanfield.empirical.network.operations.checks import blocks_of, integer, sampled
 from meanfield.empirical.observables.norms import PROBE_LAWS, draw_inputs, draw_probes, log_squared_norm
 from meanfield.empirical.random.buffers import Buffers
+from meanfield.empirical.shared.several_networks import ensembles_of, points
 from meanfield.empirical.shared.shared_weights import Shared, sharing
 from meanfield.networks.records import Block
 
@@ -150,21 +149,12 @@ def jacobian_curves(
     """
     blocks_of(blocks)
     choice(probe_law, "probe_law", PROBE_LAWS)
-    sigmas = _each(sigma_w, "sigma_w", blocks), _each(sigma_b, "sigma_b", blocks)
-    ensembles = [
-        Ensemble(block, w, b, width, depth, input_dimension, activation_pairs, values, sampler=sampler)
-        for (block, values), w, b in zip(of_each(blocks, parameters), *sigmas)
-    ]
+    sizes: dict[str, Any] = {"width": width, "depth": depth, "input_dimension": input_dimension, "sampler": sampler}
+    more: dict[str, Any] = {"activation_pairs": activation_pairs, "apart": "A set of curves", "derivative": "J"}
+    ensembles = ensembles_of(blocks, points(sigma_w, sigma_b, len(blocks)), parameters, **sizes, **more)
     width, depth, fan_in = ensembles[0].width, ensembles[0].depth, ensembles[0].fan_in
-    starts = tuple(integer(start, "The layer l0", 0, depth + 1) for start in _each(l0, "l0", blocks))
+    starts = tuple(integer(start, "The layer l0", 0, depth + 1) for start in _each(l0, blocks))
     networks, probes, seed, input_norm = sampled(networks, probes, seed, input_norm, max(width, fan_in))
-    for ensemble in ensembles:
-        if ensemble.couples:
-            raise MeanFieldError(
-                "A set of curves was asked for of a network where positions act on each other (BatchNorm, tokens), but "
-                "it follows one input; use run_ensemble for one block at a time."
-            )
-        refuse_jumps(ensemble.operations, "J", "measure K with run_ensemble(..., jacobian=False)")
     layers = np.arange(max(min(starts), 1), depth + 1)
     log_J = np.full((len(blocks), networks, layers.size), math.nan)
     diverged_at = np.zeros((len(blocks), networks), dtype=np.int64)
@@ -198,14 +188,14 @@ def jacobian_curves(
     return JacobianCurves(layers, diverged_at, starts, width, depth, networks, probes, seed, log_J)
 
 
-def _each(value: Any, name: str, blocks: Sequence[Block]) -> list[float]:
-    """One number for each block."""
+def _each(value: Any, blocks: Sequence[Block]) -> list[float]:
+    """A layer l0 for each block."""
     try:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
         array = np.asarray(math.nan)
     if array.ndim and array.shape != (len(blocks),):
         raise MeanFieldError(
-            f"{name} must be one number, or one for each of the {len(blocks)} blocks, but its shape is {array.shape}."
+            f"l0 must be one number, or one for each of the {len(blocks)} blocks, but its shape is {array.shape}."
         )
     return np.broadcast_to(array, (len(blocks),)).tolist()

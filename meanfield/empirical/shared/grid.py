@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.answers.results import MeanFieldError, one_line
-from meanfield.empirical.ensemble.parallel import each_network, threads_used
+from meanfield.empirical.ensemble.parallel import check_workers, each_network
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.network import Ensemble
-from meanfield.empirical.network.operations.checks import blocks_of, integer, of_each, sampled
+from meanfield.empirical.network.operations.checks import integer, sampled
 from meanfield.empirical.network.operations.operation_walk import Linear
-from meanfield.empirical.network.operations.operations import refuse_jumps
 from meanfield.empirical.network.tangents_and_cotangents import Tangents
 from meanfield.empirical.observables.norms import draw_inputs, draw_probes
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_LAYER
+from meanfield.empirical.shared.several_networks import ensembles_of, points
 from meanfield.empirical.shared.shared_weights import Shared, sharing
 from meanfield.networks.records import Block
 
@@ -103,8 +103,8 @@ def criticality_grid(
 
     Network i of a column has the weights, the input and the probes of network i of `measure_criticality` with this
     seed, so the two agree to rounding. A network costs 2 N² (L + probes) operations a column.
-    sigma_w, sigma_b ≥ 0: arrays of one length. Memory: about 32 MiB a thread, N² numbers for every Dense of a block,
-    and one number for every network and column.
+    sigma_w, sigma_b ≥ 0: arrays of one length, or a number for one of them. Memory: about 32 MiB a thread, N² numbers
+    for every Dense of a block, and one number for every network and column.
 
     Raises `MeanFieldError` for arguments out of range and for a φ that jumps. A column that overflows is NaN, with the
     number of its networks that did in `diverged`.
@@ -115,15 +115,13 @@ def criticality_grid(
     >>> grid.chi.shape, bool((grid.chi[:, 0] < 1).all())
     ((2, 3), True)
     """
-    blocks_of(blocks)
-    width = integer(width, "The width", 1, 1 << 24)
+    check_workers(threads, progress=progress)
     depth = integer(depth, "The depth", 3, MAX_LAYER)
+    scanned = points(sigma_w, sigma_b)
+    ensembles = _scanned(blocks, parameters, width=width, depth=depth, activation_pairs=activation_pairs)
+    width = ensembles[0].width
     networks, probes, seed, input_norm = sampled(networks, probes, seed, input_norm, width)
-    threads = threads_used(threads)
-    points = _points(sigma_w, sigma_b)
-    each = of_each(blocks, parameters)
-    ensembles = [_ensemble(block, width, depth, activation_pairs, values) for block, values in each]
-    batches = _batches(ensembles, *points, width)
+    batches = _batches(ensembles, *scanned, width)
     parts = []
     for done, tiles in enumerate(batches):
         report = None if progress is None else _shifted(progress, done * networks, len(batches) * networks)
@@ -137,48 +135,22 @@ def criticality_grid(
         bad = np.count_nonzero(~np.isfinite(chi), axis=0)
         with np.errstate(all="ignore"):
             parts.append((chi.mean(axis=0), chi.std(axis=0, ddof=1) / math.sqrt(networks), bad))
-    shape = len(blocks), points[0].size
+    shape = len(blocks), scanned[0].size
     mean, error, diverged = (np.concatenate(arrays).reshape(shape) for arrays in zip(*parts))
     mean[diverged > 0] = error[diverged > 0] = math.nan
-    return CriticalityGrid(*points, mean, error, diverged, width, depth, networks, probes, seed)
+    return CriticalityGrid(*scanned, mean, error, diverged, width, depth, networks, probes, seed)
 
 
-def _ensemble(block: Block, width: int, depth: int, pairs: Any, values: Mapping[str, Any]) -> Ensemble:
-    """The networks of a block, whose own σ's the points of the grid replace; raises `MeanFieldError` for what cannot be
-    run so."""
-    one, other = (Ensemble(block, s, s, width, depth, None, pairs, values) for s in (1.0, 2.0))
-    if one.couples or one.operations != other.operations:
-        what = "positions act on each other" if one.couples else "a Schedule falls from the σ's that it scans"
+def _scanned(blocks: Sequence[Block], values: Mapping[str, Any], **more: Any) -> list[Ensemble]:
+    """The networks of every block, whose own σ's the points of the grid replace."""
+    more |= {"apart": "A grid", "derivative": "χ"}
+    one, other = (ensembles_of(blocks, (s, s), values, **more) for s in (1.0, 2.0))
+    if any(a.operations != b.operations for a, b in zip(one, other)):
         raise MeanFieldError(
-            f"A grid shares its weights between the points and cannot run a network where {what}; use run_ensemble for "
-            "one point at a time."
+            "A grid shares its weights between the points and cannot run a network where a Schedule falls from the σ's "
+            "that it scans; use run_ensemble for one point at a time."
         )
-    refuse_jumps(one.operations, "χ", "measure K with run_ensemble(..., jacobian=False)")
     return one
-
-
-def _points(sigma_w: Any, sigma_b: Any) -> tuple[np.ndarray, np.ndarray]:
-    arrays = []
-    for name, value in (("sigma_w", sigma_w), ("sigma_b", sigma_b)):
-        try:
-            array = np.array(value, dtype=float)
-        except (TypeError, ValueError):
-            array = np.array(math.nan)
-        if array.ndim != 1 or array.size == 0:
-            raise MeanFieldError(
-                f"{name} must hold the points of the grid, one number for each, but its shape is {array.shape}; "
-                "flatten a mesh with ravel()."
-            )
-        if not (np.isfinite(array).all() and (array >= 0).all()):
-            raise MeanFieldError(f"{name} must be finite and ≥ 0, but {value!r} was given.")
-        arrays.append(array)
-    first, second = arrays
-    if first.size != second.size:
-        raise MeanFieldError(
-            f"sigma_w and sigma_b are the points (sigma_w[g], sigma_b[g]), but they have {first.size} and "
-            f"{second.size} numbers; give arrays of one length."
-        )
-    return first, second
 
 
 def _shifted(progress: Callable[[int, int], None], done: int, total: int) -> Callable[[int, int], None]:

@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.answers.results import Estimate, MeanFieldError, one_line
-from meanfield.base.arguments import choice, provides, shown, validated
+from meanfield.base.arguments import shown, validated
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.network import SAMPLERS
 from meanfield.empirical.network.operations.checks import integer
 from meanfield.empirical.random.philox import MAX_LAYER
 from meanfield.empirical.shared.curves import jacobian_curves
-from meanfield.empirical.shared.shared_pairs import deviations
+from meanfield.empirical.shared.several_networks import deviations
 from meanfield.networks.records import Block
 
 
@@ -93,8 +92,6 @@ def measure_critical_line(
     >>> bool(abs(found.variances.mean[0] - 2) < 4 * found.variances.standard_error[0])
     True
     """
-    choice(sampler, "sampler", SAMPLERS)
-    provides(progress, "progress", None, "a function progress(done, networks)")
     scanned, biases = deviations(sigma_w, "sigma_w"), deviations(sigma_b, "sigma_b")
     if len(scanned) < 3 or not (np.diff(scanned) > 0).all():
         raise MeanFieldError(

@@ -20,11 +20,11 @@ from meanfield.base.arguments import choice, provides, refuse_not_real, shown, v
 from meanfield.base.budgets import require_memory
 from meanfield.empirical.ensemble.parallel import threads_used
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.network import SAMPLERS, Ensemble
 from meanfield.empirical.network.operations.checks import given_inputs, integer, positive
 from meanfield.empirical.observables.norms import draw_batch, spread_and_drift
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_NETWORK
+from meanfield.empirical.shared.several_networks import ensembles_of, points
 from meanfield.empirical.shared.shared_weights import Shared, sharing
 from meanfield.networks.records import Block
 
@@ -161,7 +161,6 @@ def measure_pairs(
     >>> found.K.shape, found.quantiles("c").shape, found.gamma.shape
     ((2, 4, 10, 10), (3, 2, 4), (2, 4))
     """
-    choice(sampler, "sampler", SAMPLERS)
     provides(progress, "progress", None, "a function progress(done, layers)")
     given = None
     if inputs is not None:
@@ -173,11 +172,10 @@ def measure_pairs(
     count = len(given) if given is not None else integer(100 if batch is None else batch, "batch", 2, 1 << 16)
     if count < 2:
         raise MeanFieldError("Pairs need two inputs or more, but one was given; give batch= or more inputs=.")
-    points = _points(sigma_w, sigma_b)
-    ensembles = [
-        Ensemble(block, w, b, width, depth, input_dimension, activation_pairs, parameters, sampler=sampler)
-        for w, b in zip(*points)
-    ]
+    at = points(sigma_w, sigma_b)
+    sizes: dict[str, Any] = {"width": width, "depth": depth, "input_dimension": input_dimension}
+    more: dict[str, Any] = {"activation_pairs": activation_pairs, "sampler": sampler}
+    ensembles = ensembles_of([block] * len(at[0]), at, parameters, **sizes, **more)
     first = ensembles[0]
     if min(first.widths) < 2:
         raise MeanFieldError("A variance over the neurons needs two of them, but the width is 1; take 2 or more.")
@@ -214,7 +212,7 @@ def measure_pairs(
             if progress is not None:
                 progress(layer, first.depth)
     return PairStatistics(
-        *points, first.width, first.depth, count, sampler, seed, index, diverged_at, sigma_y2, sigma_mu2, K, distance
+        *at, first.width, first.depth, count, sampler, seed, index, diverged_at, sigma_y2, sigma_mu2, K, distance
     )
 
 
@@ -229,26 +227,3 @@ def _statistics(run: Iterator[tuple[int, np.ndarray]]) -> tuple[int, tuple[np.nd
     np.fill_diagonal(distance, 0.0)
     sigma_y2, sigma_mu2 = spread_and_drift(z)
     return layer, (z @ z.T / neurons, distance, np.asarray(sigma_y2), np.asarray(sigma_mu2))
-
-
-def deviations(value: Any, name: str) -> np.ndarray:
-    """A number ≥ 0, or a list of them, as an array with one axis."""
-    refuse_not_real(value, name)
-    try:
-        array = np.atleast_1d(np.asarray(value, dtype=float))
-    except (TypeError, ValueError, OverflowError):
-        array = np.asarray([math.nan])
-    if array.ndim != 1 or not array.size or not (np.isfinite(array) & (array >= 0)).all():
-        raise MeanFieldError(f"{name} must be a number ≥ 0 or a list of them, but {shown(value)} was given.")
-    return array
-
-
-def _points(sigma_w: Any, sigma_b: Any) -> tuple[np.ndarray, np.ndarray]:
-    arrays = deviations(sigma_w, "sigma_w"), deviations(sigma_b, "sigma_b")
-    if len({1, *(len(one) for one in arrays)}) > 2:
-        raise MeanFieldError(
-            f"sigma_w and sigma_b are the points (sigma_w[s], sigma_b[s]), but they have {len(arrays[0])} and "
-            f"{len(arrays[1])} numbers; give arrays of one length, or a number for one of them."
-        )
-    first, second = np.broadcast_arrays(*arrays)
-    return first.copy(), second.copy()
