@@ -10,9 +10,9 @@ import sympy as sp
 from flint import fmpq
 
 from meanfield.base.symbols import Z
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, ZERO, Atoms, Exact, expression, of
-from meanfield.symbolic.asymptotics.higher_order.exponents import Basis, NoFurther, decided
-from meanfield.symbolic.asymptotics.higher_order.logseries import (
+from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of
+from meanfield.symbolic.series.exponents import Basis, NoFurther, decided
+from meanfield.symbolic.series.ring import (
     Ring,
     TooLong,
     binomial,

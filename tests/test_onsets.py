@@ -19,13 +19,13 @@ from meanfield.cli.terminal.output import law_rows
 from meanfield.presentation.phase_tables import ScheduledLaw
 from meanfield.presentation.tables import Table
 from meanfield.symbolic.asymptotics.depth import DepthLaw, _shortened
-from meanfield.symbolic.asymptotics.higher_order.coefficients import Atoms, of
-from meanfield.symbolic.asymptotics.higher_order.logseries import key
 from meanfield.symbolic.asymptotics.higher_order.series_solution import Corrections
 from meanfield.symbolic.asymptotics.log_growth import exponential, grown, regular
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.correlator_laws.difference import Calculus, DifferenceExpansion
+from meanfield.symbolic.series.coefficients import Atoms, of
+from meanfield.symbolic.series.ring import key
 
 R = sp.Rational
 C = sp.Symbol("C", real=True)

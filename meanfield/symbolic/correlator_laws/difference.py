@@ -23,8 +23,8 @@ import sympy as sp
 from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, ZERO, Atoms, Exact, expression, of
-from meanfield.symbolic.asymptotics.higher_order.logseries import (
+from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of
+from meanfield.symbolic.series.ring import (
     NONE,
     UNIT,
     Key,

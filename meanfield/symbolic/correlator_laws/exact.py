@@ -12,8 +12,6 @@ from meanfield.base.answers.results import MeanFieldError, Status, Term
 from meanfield.base.quantities import QUANTITIES
 from meanfield.base.symbols import Q0, K, l
 from meanfield.functions.activations import Activation
-from meanfield.symbolic.asymptotics.higher_order.coefficients import Atoms
-from meanfield.symbolic.asymptotics.higher_order.logseries import UNIT, key
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.correlator_laws.difference import Calculus, DifferenceExpansion
 from meanfield.symbolic.correlator_laws.scale_invariant import (
@@ -27,6 +25,8 @@ from meanfield.symbolic.correlator_laws.scale_invariant import (
 from meanfield.symbolic.correlator_laws.systems import CARRIED, CorrelatorLaw, System
 from meanfield.symbolic.correlator_laws.vanishing_variance import far_enough, shown_exactly
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.series.coefficients import Atoms
+from meanfield.symbolic.series.ring import UNIT, key
 
 
 @lru_cache(maxsize=64)

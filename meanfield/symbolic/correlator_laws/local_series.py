@@ -13,9 +13,9 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, ZERO, Atoms, Exact, rational
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, rational
 
 
 @dataclass(frozen=True)

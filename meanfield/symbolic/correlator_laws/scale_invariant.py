@@ -17,10 +17,10 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, l
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, Exact, of
-from meanfield.symbolic.asymptotics.higher_order.logseries import NONE, UNIT, Key, key, plus
 from meanfield.symbolic.correlator_laws.difference import Calculus, DifferenceExpansion
 from meanfield.symbolic.recursion import closed
+from meanfield.symbolic.series.coefficients import ONE, Exact, of
+from meanfield.symbolic.series.ring import NONE, UNIT, Key, key, plus
 
 #: degree in K where rates of biases are 0: z has ½, a tangent kernel 1
 DEGREE = {"K": 1, "Theta": 1, "G1": 1, "Theta1": 1, "J": 1, "D_J": 1, "F_J": 1, "J1_J": 0}

@@ -21,11 +21,11 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, ZERO, Atoms, Exact, of
-from meanfield.symbolic.asymptotics.higher_order.logseries import NONE, UNIT, Series, binomial, key, plus, scaled
 from meanfield.symbolic.correlator_laws.difference import ROUNDS, Calculus, DifferenceExpansion, Rate
 from meanfield.symbolic.correlator_laws.local_series import Expander, PowerSeries
 from meanfield.symbolic.equality import equal, same_structure
+from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, of
+from meanfield.symbolic.series.ring import NONE, UNIT, Series, binomial, key, plus, scaled
 
 C_K = sp.Symbol("C_K", real=True)
 Taylor = Callable[[sp.Expr, int], list[fmpq]]

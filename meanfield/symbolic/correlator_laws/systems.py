@@ -23,12 +23,12 @@ from meanfield.base.answers.results import Law, MeanFieldError, Status, Term, of
 from meanfield.base.quantities import QUANTITIES
 from meanfield.base.symbols import K, l
 from meanfield.symbolic.asymptotics.depth import DepthLaw
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ZERO, Exact, expression
-from meanfield.symbolic.asymptotics.higher_order.logseries import Key, key
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.correlator_laws.difference import Calculus, DifferenceExpansion, NotFar
 from meanfield.symbolic.correlator_laws.settings import Setting
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.series.coefficients import ZERO, Exact, expression
+from meanfield.symbolic.series.ring import Key, key
 
 #: what a correction of a mean is divided by, where the recursion carries the quotient
 CARRIED = {"J1": "J1_J"}

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 from flint import fmpq
 
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, of
 from meanfield.symbolic.asymptotics.higher_order.leading_order import MARGINAL, Leading, NoFurther
-from meanfield.symbolic.asymptotics.higher_order.logseries import NONE, UNIT, Key, Ring, Series, over, plus, scaled
+from meanfield.symbolic.series.coefficients import ONE, of
+from meanfield.symbolic.series.ring import NONE, UNIT, Key, Ring, Series, over, plus, scaled
 
 
 @dataclass(frozen=True)

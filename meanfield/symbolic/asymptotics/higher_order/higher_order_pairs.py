@@ -19,24 +19,9 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K as VARIANCE
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ZERO, Exact, of, rational
 from meanfield.symbolic.asymptotics.higher_order.corrections import differences
-from meanfield.symbolic.asymptotics.higher_order.exponents import NoFurther
 from meanfield.symbolic.asymptotics.higher_order.higher_order_laws import Trial, inside, searched
 from meanfield.symbolic.asymptotics.higher_order.leading_order import MARGINAL, Piece
-from meanfield.symbolic.asymptotics.higher_order.logseries import (
-    NONE,
-    UNIT,
-    Key,
-    Part,
-    Ring,
-    Series,
-    binomial,
-    over,
-    plus,
-    scaled,
-    times,
-)
 from meanfield.symbolic.asymptotics.higher_order.series_solution import (
     Corrections,
     SeriesSolution,
@@ -49,6 +34,21 @@ from meanfield.symbolic.asymptotics.schedules.branch import Branch
 from meanfield.symbolic.asymptotics.schedules.power_tails import tail
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.averages.expansions.closeness import stretch_powers
+from meanfield.symbolic.series.coefficients import ZERO, Exact, of, rational
+from meanfield.symbolic.series.exponents import NoFurther
+from meanfield.symbolic.series.ring import (
+    NONE,
+    UNIT,
+    Key,
+    Part,
+    Ring,
+    Series,
+    binomial,
+    over,
+    plus,
+    scaled,
+    times,
+)
 
 START = sp.Symbol("C", real=True)
 AMPLITUDE = sp.Symbol("C", positive=True)

@@ -16,8 +16,8 @@ from typing import Any
 import sympy as sp
 from flint import fmpq
 
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, ZERO, Atoms, Exact, expression, of
-from meanfield.symbolic.asymptotics.higher_order.exponents import NONE, Basis, NoFurther, Span
+from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of
+from meanfield.symbolic.series.exponents import NONE, Basis, NoFurther, Span
 
 Part = Any  # fmpq or Span; 0 is the fmpq
 Key = tuple[fmpq, Part, fmpq, int]  # (a, b, r, s) of l^{a + b} (log l)^r (log log l)^s
