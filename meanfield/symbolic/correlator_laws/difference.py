@@ -24,6 +24,7 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of
+from meanfield.symbolic.series.recurrences import balanced, differences, put_in
 from meanfield.symbolic.series.ring import (
     NONE,
     UNIT,
@@ -38,7 +39,6 @@ from meanfield.symbolic.series.ring import (
 )
 
 DEPTH = fmpq(6)  # powers of 1/log l that are worked out, where a logarithm leads a denominator
-ROUNDS = 200
 Rate = tuple[fmpq, ...]  # exponents of the bases of exponentials
 
 
@@ -278,26 +278,12 @@ class Calculus:
         start: Series,
     ) -> Series:
         ring = self.ring(rest)
-        source = scaled(s.terms, ONE, key(1))
-        x: Series = {}
-        for _ in range(ROUNDS):
-            right = plus(source, scaled(ring.product(slow.terms, x), ONE, key(1)), self.beyond(ring, x))
-            new = {k: c for k, c in plus(ring.solved(right, slope), start).items() if c and ring.keeps(k)}
-            if new == x:
-                return x
-            x = new
-        raise MeanFieldError("The expansion of a sequence at large depth does not converge.")
+        source, own = (scaled(one.terms, ONE, key(1)) for one in (s, slow))
 
-    @staticmethod
-    def beyond(ring: Ring, x: Series) -> Series:
-        """−l (½ x″ + x‴/6 + …)."""
-        total: Series = {}
-        part, j = ring.derivative(x), 1
-        while part and j < 40:
-            j += 1
-            part = scaled(ring.derivative(part), of(fmpq(1, j)))
-            total = plus(total, scaled(part, of(fmpq(-1)), key(1)))
-        return total
+        def right(x: Series) -> Series:
+            return plus(source, ring.product(own, x), *differences(UNIT, ring, x))
+
+        return balanced(ring, right, slope, free=start)
 
     def _forced(self, m: DifferenceExpansion, s: DifferenceExpansion) -> DifferenceExpansion:
         """ρ^l y of a source that grows faster: y = (s + (μ/ρ)(1 + h) y − Σ y^(j)/j!)/(1 − μ/ρ), ρ^l s/ρ the source."""
@@ -311,13 +297,10 @@ class Calculus:
             rest = bound if rest is None else max(rest, bound)
         slow = {k: c * ratio for k, c in m.terms.items() if k != UNIT}
         ring = self.ring(rest)
-        y: Series = {}
-        for _ in range(ROUNDS):
-            shifted = self.later(DifferenceExpansion(y, rest, ())).terms
-            right = plus(source, ring.product(slow, y), scaled(plus(shifted, scaled(y, of(fmpq(-1)))), of(fmpq(-1))))
-            new = {k: c for k, c in scaled(right, front).items() if c and ring.keeps(k)}
-            new = self.made(new, rest, ()).terms  # as `later` has it
-            if new == y:
-                return self.made(y, rest, s.rate)
-            y = new
-        raise MeanFieldError("The expansion of a sequence at large depth does not converge.")
+
+        def answer(y: Series) -> Series:
+            change = plus(self.later(DifferenceExpansion(y, rest, ())).terms, scaled(y, of(fmpq(-1))))
+            right = plus(source, ring.product(slow, y), scaled(change, of(fmpq(-1))))
+            return self.made(ring.cut(scaled(right, front)), rest, ()).terms  # as `later` has it
+
+        return self.made(put_in(answer, "a sequence"), rest, s.rate)

@@ -21,11 +21,12 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K
-from meanfield.symbolic.correlator_laws.difference import ROUNDS, Calculus, DifferenceExpansion, Rate
+from meanfield.symbolic.correlator_laws.difference import Calculus, DifferenceExpansion, Rate
 from meanfield.symbolic.correlator_laws.local_series import Expander, PowerSeries
 from meanfield.symbolic.equality import equal, same_structure
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, of
-from meanfield.symbolic.series.ring import NONE, UNIT, Series, binomial, key, plus, scaled
+from meanfield.symbolic.series.recurrences import growing
+from meanfield.symbolic.series.ring import NONE, UNIT, binomial, key, plus, scaled
 
 C_K = sp.Symbol("C_K", real=True)
 Taylor = Callable[[sp.Expr, int], list[fmpq]]
@@ -85,19 +86,10 @@ class Approach:
         assert total is not None
         f = {k - m: total.at(k) * self._amplitude(k) for k in range(m + 1, total.end)}
         rest = max(fmpq(1) - fmpq(total.end - m, m), -self.reach)
-        calc, ring = self.calculus, self.calculus.ring(rest)
-        v: Series = {}
-        for _ in range(ROUNDS):
-            u = calc.made(plus({key(1): ONE}, v), rest, ())
-            right = plus(
-                *[scaled(calc.real_power(u, fmpq(-k, m)).terms, c, key(1)) for k, c in f.items() if c],
-                calc.beyond(ring, v),
-            )
-            new = {k: c for k, c in plus(ring.solved(right), {UNIT: self.start}).items() if c and ring.keeps(k)}
-            if new == v:
-                return calc.made(plus({key(1): ONE}, v), rest, (NONE,) * len(calc.bases))
-            v = new
-        raise MeanFieldError("The expansion of K at large depth does not converge.")
+        calc = self.calculus
+        steps = {((fmpq(-k, m), NONE), 0): c for k, c in f.items() if c}
+        w = growing(calc.ring(rest - 1), steps, ZERO, {key(-1): self.start})
+        return calc.made(scaled(plus({UNIT: ONE}, w), ONE, key(1)), rest, (NONE,) * len(calc.bases))
 
     def y(self, k: int) -> DifferenceExpansion:
         """y^k along the layers."""
