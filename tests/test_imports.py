@@ -50,6 +50,7 @@ functions.reading.callables functions.reading.formula functions.reading.spelling
 functions.ranges functions.growth functions.isolation functions.zeros functions.derivatives functions.piecewise
 functions.regions functions.activations functions.signs functions.consistency
 symbolic.series.coefficients symbolic.series.exponents symbolic.series.ring symbolic.series.recurrences
+symbolic.series.difference
 symbolic.averages.base symbolic.averages.closed_form symbolic.averages.dominant symbolic.averages.singular_ends
 symbolic.averages.oscillatory_half_lines symbolic.averages.enclosure symbolic.averages.nested
 symbolic.averages.existence symbolic.averages.node symbolic.averages.asked
@@ -94,7 +95,7 @@ symbolic.asymptotics.higher_order.higher_order_laws symbolic.asymptotics.higher_
 symbolic.criticality.small_bias symbolic.criticality.inner symbolic.criticality.critical_lines
 symbolic.criticality.order_chaos symbolic.criticality.phases symbolic.criticality.critical_points
 symbolic.criticality.rounding symbolic.criticality.chaotic_laws symbolic.criticality.closing
-symbolic.correlator_laws.difference symbolic.correlator_laws.local_series symbolic.correlator_laws.settings
+symbolic.correlator_laws.local_series symbolic.correlator_laws.settings
 symbolic.correlator_laws.systems symbolic.correlator_laws.scale_invariant symbolic.correlator_laws.vanishing_variance
 symbolic.correlator_laws.exact symbolic.correlator_laws.positive_variance symbolic.correlator_laws.smooth_class
 symbolic.correlator_laws.critical_shift

@@ -23,8 +23,8 @@ from meanfield.symbolic.asymptotics.higher_order.series_solution import Correcti
 from meanfield.symbolic.asymptotics.log_growth import exponential, grown, regular
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.correlator_laws.difference import Calculus, DifferenceExpansion
 from meanfield.symbolic.series.coefficients import Atoms, of
+from meanfield.symbolic.series.difference import Calculus, DifferenceExpansion
 from meanfield.symbolic.series.ring import key
 
 R = sp.Rational

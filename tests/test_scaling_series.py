@@ -12,8 +12,8 @@ from flint import fmpq
 from meanfield.base.answers.results import Law, Term
 from meanfield.base.symbols import K, l
 from meanfield.symbolic.asymptotics.scaling import _integrated, decay, logarithm, path
-from meanfield.symbolic.correlator_laws.difference import Calculus, DifferenceExpansion
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, expression, of, rational
+from meanfield.symbolic.series.difference import Calculus, DifferenceExpansion
 from meanfield.symbolic.series.exponents import NONE, Basis, NoFurther
 from meanfield.symbolic.series.recurrences import along, growing, put_in
 from meanfield.symbolic.series.ring import UNIT, Ring, key, plus

@@ -13,7 +13,6 @@ from meanfield.base.quantities import QUANTITIES
 from meanfield.base.symbols import Q0, K, l
 from meanfield.functions.activations import Activation
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.correlator_laws.difference import Calculus, DifferenceExpansion
 from meanfield.symbolic.correlator_laws.scale_invariant import (
     Homogeneous,
     NotClosed,
@@ -26,6 +25,7 @@ from meanfield.symbolic.correlator_laws.systems import CARRIED, CorrelatorLaw, S
 from meanfield.symbolic.correlator_laws.vanishing_variance import far_enough, shown_exactly
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.series.coefficients import Atoms
+from meanfield.symbolic.series.difference import Calculus, DifferenceExpansion
 from meanfield.symbolic.series.ring import UNIT, key
 
 

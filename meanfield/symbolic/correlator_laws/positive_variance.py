@@ -18,7 +18,6 @@ from meanfield.symbolic.asymptotics.depth import critical_law
 from meanfield.symbolic.asymptotics.slow import derivative, slow_approach
 from meanfield.symbolic.asymptotics.slow import taylor as powers_near
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.correlator_laws.difference import Calculus
 from meanfield.symbolic.correlator_laws.local_series import exact
 from meanfield.symbolic.correlator_laws.settings import HalfStable, SlowPoint, settled
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, System
@@ -31,6 +30,7 @@ from meanfield.symbolic.fixed_points.certified_roots import enclose, evaluate, r
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.series.coefficients import Atoms, Exact, of
 from meanfield.symbolic.series.coefficients import rational as as_fmpq
+from meanfield.symbolic.series.difference import Calculus
 
 DIGITS = 18  # that a number at K* > 0 must have
 SHOWN = 15  # that are stated

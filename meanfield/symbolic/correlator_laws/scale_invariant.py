@@ -17,9 +17,9 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, l
-from meanfield.symbolic.correlator_laws.difference import Calculus, DifferenceExpansion
 from meanfield.symbolic.recursion import closed
 from meanfield.symbolic.series.coefficients import ONE, Exact, of
+from meanfield.symbolic.series.difference import Calculus, DifferenceExpansion
 from meanfield.symbolic.series.ring import NONE, UNIT, Key, key, plus
 
 #: degree in K where rates of biases are 0: z has ½, a tangent kernel 1

@@ -10,7 +10,6 @@ Source: derived here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
@@ -21,10 +20,10 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K
-from meanfield.symbolic.correlator_laws.difference import Calculus, DifferenceExpansion, Rate
-from meanfield.symbolic.correlator_laws.local_series import Expander, PowerSeries
+from meanfield.symbolic.correlator_laws.local_series import Expander, power_series
 from meanfield.symbolic.equality import equal, same_structure
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, of
+from meanfield.symbolic.series.difference import Calculus, DifferenceExpansion, Rate
 from meanfield.symbolic.series.recurrences import growing
 from meanfield.symbolic.series.ring import NONE, UNIT, binomial, key, plus, scaled
 
@@ -51,15 +50,20 @@ class Approach:
     """
 
     def __init__(
-        self, calculus: Calculus, expander: Expander, gain: PowerSeries, share: int, reach: int, start: bool = True
+        self,
+        calculus: Calculus,
+        expander: Expander,
+        gain: DifferenceExpansion,
+        share: int,
+        reach: int,
+        start: bool = True,
     ) -> None:
         self.start = calculus.atoms.of(C_K) if start else ZERO
         self.calculus, self.expander, self.reach = calculus, expander, fmpq(reach)
-        self.gain, self.share = gain.stripped(), share
-        if not self.gain.c:
+        self.gain, self.share = gain, share
+        if not gain.terms:
             raise MeanFieldError("K' − K is smaller than every power here, so K is no power of l; no law is derived.")
-        self.m = self.gain.first  # y^m is what leads the gain
-        lead = self.gain.c[0]
+        self.m, lead = leading(gain)  # y^m is what leads the gain
         self.A = calculus.reciprocal((-lead).scaled(fmpq(self.m, share)))
         self.known: dict[int, DifferenceExpansion] = {}
 
@@ -77,15 +81,12 @@ class Approach:
     @cached_property
     def u(self) -> DifferenceExpansion:
         """A y^{-m} = l + …, with the constant of the start."""
-        m, power = self.m, fmpq(-self.m, self.share)
-        length, total, part = len(self.gain.c), None, None
-        for j in range(1, 1 + math.ceil(length / m) + 1):
-            part = self.gain if part is None else part * self.gain
-            term = PowerSeries(part.first, tuple(c * binomial(power, j) for c in part.c))
-            total = term if total is None else total + term
-        assert total is not None
-        f = {k - m: total.at(k) * self._amplitude(k) for k in range(m + 1, total.end)}
-        rest = max(fmpq(1) - fmpq(total.end - m, m), -self.reach)
+        m, power, near = self.m, fmpq(-self.m, self.share), self.gain.rest
+        assert near is not None
+        ring = self.expander.calculus.ring(near)
+        total = ring.composed(ring.powers(self.gain.terms), lambda j: binomial(power, j))
+        f = {-int(k[0].p) - m: c * self._amplitude(-int(k[0].p)) for k, c in total.items() if near < k[0] < -m}
+        rest = max(fmpq(2) + near / m, -self.reach)
         calc = self.calculus
         steps = {((fmpq(-k, m), NONE), 0): c for k, c in f.items() if c}
         w = growing(calc.ring(rest - 1), steps, ZERO, {key(-1): self.start})
@@ -98,11 +99,12 @@ class Approach:
             self.known[k] = self.calculus.scaled(found, self._amplitude(k))
         return self.known[k]
 
-    def along(self, series: PowerSeries) -> DifferenceExpansion:
+    def along(self, series: DifferenceExpansion) -> DifferenceExpansion:
         """A series in y as one in l."""
-        calc = self.calculus
-        parts = [calc.scaled(self.y(k), c) for k, c in zip(range(series.first, series.end), series.c) if c]
-        bound = fmpq(-series.end, self.m)
+        calc, near = self.calculus, series.rest
+        assert near is not None
+        parts = [calc.scaled(self.y(-int(k[0].p)), c) for k, c in calc.ring(near).ordered(series.terms)]
+        bound = near / self.m
         whole = calc.plus(*parts) if parts else calc.constant(ZERO)
         rest = bound if whole.rest is None else max(bound, whole.rest)
         return calc.made(whole.terms, rest, whole.rate)
@@ -114,11 +116,17 @@ class Approach:
         return self.coefficient(e)
 
 
+def leading(series: DifferenceExpansion) -> tuple[int, Exact]:
+    """(k, c) of the term c y^k that leads a series in y."""
+    top = max(series.terms, key=lambda k: k[0])
+    return -int(top[0].p), series.terms[top]
+
+
 def power_law_at_zero(
     calculus: Calculus, expander: Expander, step: sp.Expr, reach: int, start: bool = True
 ) -> Approach:
     """K falls to 0 as a power of l: K' = K(1 + g(√K)). Raises: MeanFieldError where g is not led by a power."""
-    gain = (expander(step / K) + PowerSeries(0, (-ONE, *[ZERO] * (expander.length - 1)))).stripped()
+    gain = expander.calculus.plus(expander(step / K), expander.constant(-ONE))
     return Approach(calculus, expander, gain, 2, reach, start)
 
 
@@ -173,10 +181,11 @@ def falling(atoms: Atoms, expander: Expander, chi_K: sp.Expr, chi_J: sp.Expr, sl
     start = sp.Symbol("C_K", positive=True)
 
     def value(e: sp.Expr) -> tuple[Exact, Rate]:
-        found = expander(e).stripped()
-        if not found.c:
+        found = expander(e)
+        if not found.terms:
             raise MeanFieldError("A coefficient is smaller than every power of K that was looked at.")
-        return found.c[0] * atoms.of(start ** sp.Rational(found.first, 2)), (fmpq(found.first, 2),)
+        first, c = leading(found)
+        return c * atoms.of(start ** sp.Rational(first, 2)), (fmpq(first, 2),)
 
     return Settled(calculus, value, chi_K, chi_J, [(fmpq(1),), (fmpq(1),)])
 
@@ -197,31 +206,27 @@ class HalfStable(Approach):
         def numbers(e: sp.Expr) -> list[fmpq]:
             return [x * scale**k for k, x in enumerate(taylor(e, length))]
 
-        def node(e: sp.Expr) -> PowerSeries:
-            return PowerSeries(0, tuple(of(x) for x in numbers(e)))
+        def node(e: sp.Expr) -> DifferenceExpansion:
+            return power_series(map(of, numbers(e)))
 
-        place = PowerSeries(0, (of(taylor(K, 1)[0]), of(scale), *[ZERO] * (length - 2)))
+        place = power_series([of(taylor(K, 1)[0]), of(scale), *[ZERO] * (length - 2)])
         ahead = numbers(step)[2:]
         ahead = [x / scale for x in ahead]  # y' = y − y² + …
-        gain = PowerSeries(1, (-ONE, *map(of, ahead[1:])))
-        self.chi_J = PowerSeries(0, (ONE, -lam, *map(of, numbers(chi_J)[2:])))
-        slopes = [c.scaled(fmpq(k)) for k, c in zip(range(2, 2 + length), gain.c)]
-        self.chi_K = PowerSeries(0, (ONE, *slopes))
-        super().__init__(calculus, Expander(atoms, node, place, length), gain, 1, reach)
+        gain = [-ONE, *map(of, ahead[1:])]
+        self.chi_J = power_series([ONE, -lam, *map(of, numbers(chi_J)[2:])])
+        self.chi_K = power_series([ONE, *[c.scaled(fmpq(k)) for k, c in enumerate(gain, 2)]])
+        super().__init__(calculus, Expander(atoms, node, place, length), power_series(gain, 1), 1, reach)
 
     def multiplier(self, e: sp.Expr) -> DifferenceExpansion:
         return self.along(_powers(e, self)[0])
 
 
-def _powers(e: sp.Expr, at: HalfStable | SlowPoint) -> tuple[PowerSeries, int]:
+def _powers(e: sp.Expr, at: HalfStable | SlowPoint) -> tuple[DifferenceExpansion, int]:
     """(χ_K^a χ_J^b as a series in y, by the series of both at a point; b)."""
     a, b = powers_of(e, at.chi_K_expr, at.chi_J_expr)
-    found = PowerSeries(0, (ONE, *[ZERO] * (len(at.chi_J.c) - 1)))
-    for _ in range(a):
-        found = found * at.chi_K
-    for _ in range(abs(b)):
-        found = found * (at.chi_J if b > 0 else at.chi_J.inverse(at.calculus.reciprocal))
-    return found, b
+    calc = at.expander.calculus
+    found = calc.times(DifferenceExpansion({UNIT: ONE}, at.chi_J.rest), calc.power(at.chi_K, a))
+    return calc.times(found, calc.power(at.chi_J, b)), b
 
 
 class SlowPoint(Approach):
@@ -243,15 +248,15 @@ class SlowPoint(Approach):
     ) -> None:
         self.chi_J_expr, self.chi_K_expr = chi_J, sp.diff(step, K)
         front = calculus.reciprocal(steep)
-        self.chi_J = PowerSeries(0, (ONE, *[c * front for c in taylor(chi_J, length)[1:]]))
+        self.chi_J = power_series([ONE, *[c * front for c in taylor(chi_J, length)[1:]]])
         change = [c.scaled(fmpq(side)) for c in taylor(sp.expand(step - K), length + 1)]
-        gain = PowerSeries(0, tuple(change[1:]))
-        self.chi_K = PowerSeries(0, (ONE, *[c.scaled(fmpq(k)) for k, c in enumerate(change[2:], 2)]))
+        self.chi_K = power_series([ONE, *[c.scaled(fmpq(k)) for k, c in enumerate(change[2:], 2)]])
 
-        def node(e: sp.Expr) -> PowerSeries:
-            return PowerSeries(0, tuple(taylor(e, length)))
+        def node(e: sp.Expr) -> DifferenceExpansion:
+            return power_series(taylor(e, length))
 
-        super().__init__(calculus, Expander(calculus.atoms, node, node(K), length), gain, 1, reach)
+        expander = Expander(calculus.atoms, node, node(K), length)
+        super().__init__(calculus, expander, power_series(change[1:]), 1, reach)
 
     def multiplier(self, e: sp.Expr) -> DifferenceExpansion:
         found, b = _powers(e, self)

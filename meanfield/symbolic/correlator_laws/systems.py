@@ -24,10 +24,10 @@ from meanfield.base.quantities import QUANTITIES
 from meanfield.base.symbols import K, l
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.correlator_laws.difference import Calculus, DifferenceExpansion, NotFar
 from meanfield.symbolic.correlator_laws.settings import Setting
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.series.coefficients import ZERO, Exact, expression
+from meanfield.symbolic.series.difference import Calculus, DifferenceExpansion, NotFar
 from meanfield.symbolic.series.ring import Key, key
 
 #: what a correction of a mean is divided by, where the recursion carries the quotient
