@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import mpmath as mp
 import sympy as sp
@@ -26,6 +26,7 @@ from meanfield.functions.series.ball_series import ball_series, coefficients
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.series.expression_series import ExpressionSeries
 from meanfield.symbolic.steps import Step
 
 TERMS = 18  # powers of K to which averages are expanded
@@ -112,7 +113,8 @@ def _function(whole: sp.Expr, terms: list[sp.Expr]) -> tuple[sp.Expr, float]:
     """(a sum of terms as floats should compute it, the measured error of its series)."""
     with mp.workdps(DIGITS):
         try:
-            parts = [series(t) for t in terms]
+            near = _NearZero()
+            parts = [near(t) for t in terms]
         except (MeanFieldError, ValueError):  # no expansion in powers at 0 is known
             return whole, 0.0
         scale = max(abs(p.c[0]) for p in parts)
@@ -125,27 +127,31 @@ def _function(whole: sp.Expr, terms: list[sp.Expr]) -> tuple[sp.Expr, float]:
         return _joined(whole, total)
 
 
-def series(e: sp.Expr) -> Series:
-    """An expression in K and averages over it, as a series at K = 0, its first coefficient not 0.
+class _NearZero(ExpressionSeries[Series]):
+    """Expressions in K and averages over it, as series at K = 0, their first coefficients not 0.
 
     Raises: MeanFieldError where logarithms appear, or no expansion is known; ValueError where none of it is left.
     """
-    if e == K:
-        return _number(mp.mpf(1), 2)
-    if e.is_number:
+
+    def constant(self, e: sp.Expr) -> Series:
         return _number(mp.mpf(sp.N(e, DIGITS)), 0)
-    if e.is_Mul or e.is_Add:
-        found = series(e.args[0])
-        for a in e.args[1:]:
-            found = found * series(a) if e.is_Mul else found + series(a)
+
+    def part(self, e: sp.Expr) -> Series:
+        return _number(mp.mpf(1), 2) if e == K else _average(e)
+
+    def plus(self, a: Series, b: Series) -> Series:
+        return a + b
+
+    def times(self, a: Series, b: Series) -> Series:
+        return a * b
+
+    def power(self, base: Series, n: sp.Expr) -> Series:
+        if not n.is_Integer:
+            raise MeanFieldError(f"The power {n} of a series in K is not among the rules.")
+        return reduce(self.times, [base if n > 0 else base.inverse()] * abs(int(n)))
+
+    def finished(self, found: Series) -> Series:
         return found.led(max(map(abs, found.c)))
-    if e.is_Pow and e.exp.is_Integer:
-        base = series(e.base)
-        found = base = base if e.exp > 0 else base.inverse()
-        for _ in range(abs(int(e.exp)) - 1):
-            found = found * base
-        return found
-    return _average(e)
 
 
 def _number(value, power: int) -> Series:

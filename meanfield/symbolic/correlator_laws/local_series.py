@@ -16,6 +16,7 @@ from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, rational
 from meanfield.symbolic.series.difference import Calculus, DifferenceExpansion
+from meanfield.symbolic.series.expression_series import ExpressionSeries, no_rule
 from meanfield.symbolic.series.ring import UNIT, key
 
 
@@ -25,23 +26,20 @@ def power_series(coefficients: Iterable[Exact], first: int = 0) -> DifferenceExp
     return DifferenceExpansion({k: c for k, c in held.items() if c}, fmpq(-first - len(held)))
 
 
-class Expander:
+class Expander(ExpressionSeries[DifferenceExpansion]):
     """Expressions as power series; `node` expands one average, `of_K` is the series of K itself, `length` the number
     of coefficients that constants are taken to have."""
 
     def __init__(
         self, atoms: Atoms, node: Callable[[sp.Expr], DifferenceExpansion], of_K: DifferenceExpansion, length: int
     ) -> None:
-        self.atoms, self.node, self.of_K, self.length = atoms, node, of_K, length
+        super().__init__()
+        self.atoms, self.node, self.length = atoms, node, length
         self.calculus = Calculus(atoms)
-        self.known: dict[sp.Expr, DifferenceExpansion] = {}
+        self.known[K] = of_K
 
-    def __call__(self, e: sp.Expr) -> DifferenceExpansion:
-        if e not in self.known:
-            found = self._series(e)
-            plain = {k: self._plain(c) for k, c in found.terms.items()}
-            self.known[e] = self.calculus.made(plain, found.rest, ())
-        return self.known[e]
+    def finished(self, found: DifferenceExpansion) -> DifferenceExpansion:
+        return self.calculus.made({k: self._plain(c) for k, c in found.terms.items()}, found.rest, ())
 
     def _plain(self, c: Exact) -> Exact:
         """A number with the powers of roots in it worked out: (√2)² is 2."""
@@ -50,32 +48,30 @@ class Expander:
             return c
         return exact(self.atoms, sp.expand(self.atoms.expr(c)))
 
-    def constant(self, c: Exact) -> DifferenceExpansion:
+    def number(self, c: Exact) -> DifferenceExpansion:
         """A number as a series."""
         return DifferenceExpansion({UNIT: c} if c else {}, fmpq(-self.length))
 
-    def _series(self, e: sp.Expr) -> DifferenceExpansion:
-        if e == K:
-            return self.of_K
-        if not e.has(K):
-            return self.constant(self.number(e))
-        if e.is_Mul or e.is_Add:
-            found = self(e.args[0])
-            for a in e.args[1:]:
-                found = self.calculus.times(found, self(a)) if e.is_Mul else self.calculus.plus(found, self(a))
-            return found
-        if e.is_Pow and e.exp.is_Integer:
-            base = self(e.base)
-            if not base.terms:
-                raise MeanFieldError(f"The expansion of {e} in K is not known far enough.")
-            return self.calculus.power(base, int(e.exp))
-        if isinstance(e, Average):
-            return self.node(e)
-        raise MeanFieldError(f"The expansion of {e} in K is not among the rules.")
+    def constant(self, e: sp.Expr) -> DifferenceExpansion:
+        return self.number(exact(self.atoms, e))
 
-    def number(self, e: sp.Expr) -> Exact:
-        """A number or a polynomial in symbols as a coefficient."""
-        return exact(self.atoms, e)
+    def plus(self, a: DifferenceExpansion, b: DifferenceExpansion) -> DifferenceExpansion:
+        return self.calculus.plus(a, b)
+
+    def times(self, a: DifferenceExpansion, b: DifferenceExpansion) -> DifferenceExpansion:
+        return self.calculus.times(a, b)
+
+    def power(self, base: DifferenceExpansion, n: sp.Expr) -> DifferenceExpansion:
+        if not n.is_Integer:
+            raise MeanFieldError(f"The power {n} of a series in K is not among the rules.")
+        if not base.terms:
+            raise MeanFieldError("The expansion in K of what is raised to a power is not known far enough.")
+        return self.calculus.power(base, int(n))
+
+    def part(self, e: sp.Expr) -> DifferenceExpansion:
+        if not isinstance(e, Average):
+            raise MeanFieldError(no_rule(e))
+        return self.node(e)
 
 
 def exact(atoms: Atoms, e: sp.Expr) -> Exact:

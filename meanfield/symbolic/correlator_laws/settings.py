@@ -126,7 +126,7 @@ def power_law_at_zero(
     calculus: Calculus, expander: Expander, step: sp.Expr, reach: int, start: bool = True
 ) -> Approach:
     """K falls to 0 as a power of l: K' = K(1 + g(√K)). Raises: MeanFieldError where g is not led by a power."""
-    gain = expander.calculus.plus(expander(step / K), expander.constant(-ONE))
+    gain = expander.calculus.plus(expander(step / K), expander.number(-ONE))
     return Approach(calculus, expander, gain, 2, reach, start)
 
 
