@@ -13,10 +13,11 @@ from meanfield.base.answers.results import Law, Term
 from meanfield.base.symbols import K, l
 from meanfield.symbolic.asymptotics.scaling import _integrated, decay, logarithm, path
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, expression, of, rational
-from meanfield.symbolic.series.difference import Calculus, DifferenceExpansion
+from meanfield.symbolic.series.difference import solved
 from meanfield.symbolic.series.exponents import NONE, Basis, NoFurther
 from meanfield.symbolic.series.recurrences import along, growing, put_in
 from meanfield.symbolic.series.ring import UNIT, Ring, key, plus
+from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 R, S = sp.Rational, sp.S
 
@@ -97,9 +98,9 @@ def test_a_linear_recurrence_has_every_term_above_what_it_leaves_out():
     of the multiplier on the leading one."""
     calc = Calculus(Atoms())
     half = fmpq(-1, 2)
-    far, near = (DifferenceExpansion({key(half): ONE}, rest) for rest in (fmpq(-9), fmpq(-9, 5)))
-    multiplier = DifferenceExpansion({UNIT: ONE, key(-2): of(fmpq(1, 4))}, None)
-    found = [calc.solved(multiplier, s, lambda: ZERO) for s in (far, near)]
+    far, near = (Truncated({key(half): ONE}, rest) for rest in (fmpq(-9), fmpq(-9, 5)))
+    multiplier = Truncated({UNIT: ONE, key(-2): of(fmpq(1, 4))}, None)
+    found = [solved(calc, multiplier, s, lambda: ZERO) for s in (far, near)]
     assert found[1].rest == fmpq(-4, 5)
     assert found[1].terms == {k: c for k, c in found[0].terms.items() if k[0] > found[1].rest}
     assert found[1].terms == {key(-half): of(fmpq(2)), key(half): of(fmpq(-3, 2))}

@@ -22,7 +22,8 @@ from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, System
 from meanfield.symbolic.correlator_laws.vanishing_variance import recursion_with, shown_exactly, zero_test
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.series.coefficients import Atoms
-from meanfield.symbolic.series.difference import Calculus, NotFar
+from meanfield.symbolic.series.difference import NotFar
+from meanfield.symbolic.series.truncated import Calculus
 from meanfield.symbolic.steps import Step
 
 SHIFT_W, SHIFT_B = sp.symbols("c_1 b_1", real=True)

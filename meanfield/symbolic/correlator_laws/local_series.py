@@ -15,30 +15,30 @@ from meanfield.base.symbols import K
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, rational
-from meanfield.symbolic.series.difference import Calculus, DifferenceExpansion
 from meanfield.symbolic.series.expression_series import ExpressionSeries, no_rule
 from meanfield.symbolic.series.ring import UNIT, key
+from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 
-def power_series(coefficients: Iterable[Exact], first: int = 0) -> DifferenceExpansion:
+def power_series(coefficients: Iterable[Exact], first: int = 0) -> Truncated:
     """Σ_i c_i y^{first + i}, known as far as there are coefficients."""
     held = {key(-i): c for i, c in enumerate(coefficients, first)}
-    return DifferenceExpansion({k: c for k, c in held.items() if c}, fmpq(-first - len(held)))
+    return Truncated({k: c for k, c in held.items() if c}, fmpq(-first - len(held)))
 
 
-class Expander(ExpressionSeries[DifferenceExpansion]):
+class Expander(ExpressionSeries[Truncated]):
     """Expressions as power series; `node` expands one average, `of_K` is the series of K itself, `length` the number
     of coefficients that constants are taken to have."""
 
     def __init__(
-        self, atoms: Atoms, node: Callable[[sp.Expr], DifferenceExpansion], of_K: DifferenceExpansion, length: int
+        self, atoms: Atoms, node: Callable[[sp.Expr], Truncated], of_K: Truncated, length: int
     ) -> None:
         super().__init__()
         self.atoms, self.node, self.length = atoms, node, length
         self.calculus = Calculus(atoms)
         self.known[K] = of_K
 
-    def finished(self, found: DifferenceExpansion) -> DifferenceExpansion:
+    def finished(self, found: Truncated) -> Truncated:
         return self.calculus.made({k: self._plain(c) for k, c in found.terms.items()}, found.rest, ())
 
     def _plain(self, c: Exact) -> Exact:
@@ -48,27 +48,27 @@ class Expander(ExpressionSeries[DifferenceExpansion]):
             return c
         return exact(self.atoms, sp.expand(self.atoms.expr(c)))
 
-    def number(self, c: Exact) -> DifferenceExpansion:
+    def number(self, c: Exact) -> Truncated:
         """A number as a series."""
-        return DifferenceExpansion({UNIT: c} if c else {}, fmpq(-self.length))
+        return Truncated({UNIT: c} if c else {}, fmpq(-self.length))
 
-    def constant(self, e: sp.Expr) -> DifferenceExpansion:
+    def constant(self, e: sp.Expr) -> Truncated:
         return self.number(exact(self.atoms, e))
 
-    def plus(self, a: DifferenceExpansion, b: DifferenceExpansion) -> DifferenceExpansion:
+    def plus(self, a: Truncated, b: Truncated) -> Truncated:
         return self.calculus.plus(a, b)
 
-    def times(self, a: DifferenceExpansion, b: DifferenceExpansion) -> DifferenceExpansion:
+    def times(self, a: Truncated, b: Truncated) -> Truncated:
         return self.calculus.times(a, b)
 
-    def power(self, base: DifferenceExpansion, n: sp.Expr) -> DifferenceExpansion:
+    def power(self, base: Truncated, n: sp.Expr) -> Truncated:
         if not n.is_Integer:
             raise MeanFieldError(f"The power {n} of a series in K is not among the rules.")
         if not base.terms:
             raise MeanFieldError("The expansion in K of what is raised to a power is not known far enough.")
         return self.calculus.power(base, int(n))
 
-    def part(self, e: sp.Expr) -> DifferenceExpansion:
+    def part(self, e: sp.Expr) -> Truncated:
         if not isinstance(e, Average):
             raise MeanFieldError(no_rule(e))
         return self.node(e)
@@ -97,7 +97,7 @@ def exact(atoms: Atoms, e: sp.Expr) -> Exact:
 def near_zero(atoms: Atoms, order: int, change: Callable[[sp.Expr], sp.Expr] = sp.expand) -> Expander:
     """Series in y = √K, each average known to K^order; change: what is done to a coefficient first."""
 
-    def node(one: sp.Expr) -> DifferenceExpansion:
+    def node(one: sp.Expr) -> Truncated:
         law = at_zero(one, order)
         if any(t.logs != 0 or t.rate != 0 or not (2 * t.power).is_Integer for t in law.terms):
             raise MeanFieldError(f"{one} is no series in powers of sqrt(K) as K → 0.")

@@ -30,7 +30,7 @@ from meanfield.symbolic.fixed_points.certified_roots import enclose, evaluate, r
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.series.coefficients import Atoms, Exact, of
 from meanfield.symbolic.series.coefficients import rational as as_fmpq
-from meanfield.symbolic.series.difference import Calculus
+from meanfield.symbolic.series.truncated import Calculus
 
 DIGITS = 18  # that a number at K* > 0 must have
 SHOWN = 15  # that are stated

@@ -1,6 +1,6 @@
 r"""What functions of K are along K^l as l → ∞: where K falls to 0, and where it settles at K* > 0.
 
-A `Setting` turns a coefficient of a map (an expression in K and averages over it) into an `DifferenceExpansion` in l.
+A `Setting` turns a coefficient of a map (an expression in K and averages over it) into a `Truncated` series in l.
 Near a critical K* the distance is y, y′ = y(1 + g(y)); with u = A y^{-m} the map is u′ = u + 1 + Σ f_k u^{-k/m}, so u =
 l + v with a v that is a series in l and log l up to a constant, which the start decides. Elsewhere K comes
 exponentially close, and a coefficient is its value at K*.
@@ -23,9 +23,9 @@ from meanfield.base.symbols import K
 from meanfield.symbolic.correlator_laws.local_series import Expander, power_series
 from meanfield.symbolic.equality import equal, same_structure
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, of
-from meanfield.symbolic.series.difference import Calculus, DifferenceExpansion, Rate
 from meanfield.symbolic.series.recurrences import growing
 from meanfield.symbolic.series.ring import NONE, UNIT, binomial, key, plus, scaled
+from meanfield.symbolic.series.truncated import Calculus, Rate, Truncated
 
 C_K = sp.Symbol("C_K", real=True)
 Taylor = Callable[[sp.Expr, int], list[fmpq]]
@@ -37,8 +37,8 @@ class Setting(Protocol):
 
     @property
     def calculus(self) -> Calculus: ...
-    def coefficient(self, e: sp.Expr) -> DifferenceExpansion: ...
-    def multiplier(self, e: sp.Expr) -> DifferenceExpansion: ...
+    def coefficient(self, e: sp.Expr) -> Truncated: ...
+    def multiplier(self, e: sp.Expr) -> Truncated: ...
 
 
 class Approach:
@@ -53,7 +53,7 @@ class Approach:
         self,
         calculus: Calculus,
         expander: Expander,
-        gain: DifferenceExpansion,
+        gain: Truncated,
         share: int,
         reach: int,
         start: bool = True,
@@ -64,22 +64,22 @@ class Approach:
         if not gain.terms:
             raise MeanFieldError("K' − K is smaller than every power here, so K is no power of l; no law is derived.")
         self.m, lead = leading(gain)  # y^m is what leads the gain
-        self.A = calculus.reciprocal((-lead).scaled(fmpq(self.m, share)))
-        self.known: dict[int, DifferenceExpansion] = {}
+        self.A = calculus.atoms.reciprocal((-lead).scaled(fmpq(self.m, share)))
+        self.known: dict[int, Truncated] = {}
 
     def _amplitude(self, k: int) -> Exact:
         """A^{k/m}, so that y^k = A^{k/m} u^{-k/m}."""
         whole, part = divmod(k, self.m)
         out = ONE
         for _ in range(abs(whole)):
-            out = out * (self.A if whole > 0 else self.calculus.reciprocal(self.A))
+            out = out * (self.A if whole > 0 else self.calculus.atoms.reciprocal(self.A))
         if part:
             atoms = self.calculus.atoms
             out = out * atoms.of(atoms.expr(self.A) ** sp.Rational(part, self.m))
         return out
 
     @cached_property
-    def u(self) -> DifferenceExpansion:
+    def u(self) -> Truncated:
         """A y^{-m} = l + …, with the constant of the start."""
         m, power, near = self.m, fmpq(-self.m, self.share), self.gain.rest
         assert near is not None
@@ -92,14 +92,14 @@ class Approach:
         w = growing(calc.ring(rest - 1), steps, ZERO, {key(-1): self.start})
         return calc.made(scaled(plus({UNIT: ONE}, w), ONE, key(1)), rest, (NONE,) * len(calc.bases))
 
-    def y(self, k: int) -> DifferenceExpansion:
+    def y(self, k: int) -> Truncated:
         """y^k along the layers."""
         if k not in self.known:
             found = self.calculus.real_power(self.u, fmpq(-k, self.m))
             self.known[k] = self.calculus.scaled(found, self._amplitude(k))
         return self.known[k]
 
-    def along(self, series: DifferenceExpansion) -> DifferenceExpansion:
+    def along(self, series: Truncated) -> Truncated:
         """A series in y as one in l."""
         calc, near = self.calculus, series.rest
         assert near is not None
@@ -109,14 +109,14 @@ class Approach:
         rest = bound if whole.rest is None else max(bound, whole.rest)
         return calc.made(whole.terms, rest, whole.rate)
 
-    def coefficient(self, e: sp.Expr) -> DifferenceExpansion:
+    def coefficient(self, e: sp.Expr) -> Truncated:
         return self.along(self.expander(e))
 
-    def multiplier(self, e: sp.Expr) -> DifferenceExpansion:
+    def multiplier(self, e: sp.Expr) -> Truncated:
         return self.coefficient(e)
 
 
-def leading(series: DifferenceExpansion) -> tuple[int, Exact]:
+def leading(series: Truncated) -> tuple[int, Exact]:
     """(k, c) of the term c y^k that leads a series in y."""
     top = max(series.terms, key=lambda k: k[0])
     return -int(top[0].p), series.terms[top]
@@ -140,14 +140,14 @@ class Settled:
     def __init__(self, calculus: Calculus, value: Value, chi_K: sp.Expr, chi_J: sp.Expr, rates: list[Rate]) -> None:
         self.calculus, self.value, self.chi_K, self.chi_J, self.rates = calculus, value, chi_K, chi_J, rates
 
-    def coefficient(self, e: sp.Expr) -> DifferenceExpansion:
+    def coefficient(self, e: sp.Expr) -> Truncated:
         c, rate = self.value(e)
-        return DifferenceExpansion({UNIT: c} if c else {}, None, rate)
+        return Truncated({UNIT: c} if c else {}, None, rate)
 
-    def multiplier(self, e: sp.Expr) -> DifferenceExpansion:
+    def multiplier(self, e: sp.Expr) -> Truncated:
         a, b = powers_of(e, self.chi_K, self.chi_J)
         rate = tuple(a * x + b * y for x, y in zip(*self.rates))
-        return DifferenceExpansion({UNIT: ONE}, None, rate)
+        return Truncated({UNIT: ONE}, None, rate)
 
 
 def powers_of(e: sp.Expr, chi_K: sp.Expr, chi_J: sp.Expr) -> tuple[int, int]:
@@ -206,7 +206,7 @@ class HalfStable(Approach):
         def numbers(e: sp.Expr) -> list[fmpq]:
             return [x * scale**k for k, x in enumerate(taylor(e, length))]
 
-        def node(e: sp.Expr) -> DifferenceExpansion:
+        def node(e: sp.Expr) -> Truncated:
             return power_series(map(of, numbers(e)))
 
         place = power_series([of(taylor(K, 1)[0]), of(scale), *[ZERO] * (length - 2)])
@@ -217,15 +217,15 @@ class HalfStable(Approach):
         self.chi_K = power_series([ONE, *[c.scaled(fmpq(k)) for k, c in enumerate(gain, 2)]])
         super().__init__(calculus, Expander(atoms, node, place, length), power_series(gain, 1), 1, reach)
 
-    def multiplier(self, e: sp.Expr) -> DifferenceExpansion:
+    def multiplier(self, e: sp.Expr) -> Truncated:
         return self.along(_powers(e, self)[0])
 
 
-def _powers(e: sp.Expr, at: HalfStable | SlowPoint) -> tuple[DifferenceExpansion, int]:
+def _powers(e: sp.Expr, at: HalfStable | SlowPoint) -> tuple[Truncated, int]:
     """(χ_K^a χ_J^b as a series in y, by the series of both at a point; b)."""
     a, b = powers_of(e, at.chi_K_expr, at.chi_J_expr)
     calc = at.expander.calculus
-    found = calc.times(DifferenceExpansion({UNIT: ONE}, at.chi_J.rest), calc.power(at.chi_K, a))
+    found = calc.times(Truncated({UNIT: ONE}, at.chi_J.rest), calc.power(at.chi_K, a))
     return calc.times(found, calc.power(at.chi_J, b)), b
 
 
@@ -247,18 +247,18 @@ class SlowPoint(Approach):
         reach: int,
     ) -> None:
         self.chi_J_expr, self.chi_K_expr = chi_J, sp.diff(step, K)
-        front = calculus.reciprocal(steep)
+        front = calculus.atoms.reciprocal(steep)
         self.chi_J = power_series([ONE, *[c * front for c in taylor(chi_J, length)[1:]]])
         change = [c.scaled(fmpq(side)) for c in taylor(sp.expand(step - K), length + 1)]
         self.chi_K = power_series([ONE, *[c.scaled(fmpq(k)) for k, c in enumerate(change[2:], 2)]])
 
-        def node(e: sp.Expr) -> DifferenceExpansion:
+        def node(e: sp.Expr) -> Truncated:
             return power_series(taylor(e, length))
 
         expander = Expander(calculus.atoms, node, node(K), length)
         super().__init__(calculus, expander, power_series(change[1:]), 1, reach)
 
-    def multiplier(self, e: sp.Expr) -> DifferenceExpansion:
+    def multiplier(self, e: sp.Expr) -> Truncated:
         found, b = _powers(e, self)
         along = self.along(found)
         return replace(along, rate=tuple(fmpq(b) for _ in self.calculus.bases))

@@ -25,7 +25,8 @@ from meanfield.symbolic.correlator_laws.settings import power_law_at_zero
 from meanfield.symbolic.correlator_laws.systems import CARRIED, System
 from meanfield.symbolic.finite_width.correlator_recursions import ORDER, correlator_recursion
 from meanfield.symbolic.series.coefficients import Atoms, rational
-from meanfield.symbolic.series.difference import Calculus, NotFar
+from meanfield.symbolic.series.difference import NotFar
+from meanfield.symbolic.series.truncated import Calculus
 
 s1, s2, s3, s4 = S = tuple(parameter(f"s_{i}") for i in range(1, 5))
 _C, _P = sp.Symbol("c", positive=True), sp.Symbol("p", real=True)

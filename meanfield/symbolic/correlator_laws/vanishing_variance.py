@@ -20,7 +20,8 @@ from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, System
 from meanfield.symbolic.finite_width.correlator_recursions import NEED_CURVATURE, ORDER, correlator_recursion
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.series.coefficients import TRIAL, ZERO, Atoms, Exact
-from meanfield.symbolic.series.difference import Calculus, NotFar
+from meanfield.symbolic.series.difference import NotFar
+from meanfield.symbolic.series.truncated import Calculus
 
 REACHES = (0, 1, 3, 6)  # beyond the order that is asked for, where leading sources cancel
 
