@@ -8,7 +8,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Z
-from meanfield.numeric.lowering.near_zero import _NearZero
+from meanfield.numeric.lowering.near_zero import NearZero, size
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.expansions.powerlog import Sums, from_law
 from meanfield.symbolic.averages.node import average
@@ -26,11 +26,11 @@ def coefficients(e: sp.Expr) -> list[dict[sp.Rational, sp.Expr]]:
     atoms = Atoms()
     exact = near_zero(atoms, 4)(e)
     with mp.workdps(60):
-        digits = _NearZero()(e)
+        digits = NearZero()(e)
     return [
         {p: c for (p, _), c in logs.terms.items()},
         {-sp.Rational(int(k[0].p), 2 * int(k[0].q)): atoms.expr(c) for k, c in exact.terms.items()},
-        {sp.Rational(digits.first + i, 2): c for i, c in enumerate(digits.c) if abs(c) > mp.mpf(10) ** -30},
+        {-sp.Rational(int(k[0].p), 2): size(c) for k, c in digits.terms.items() if abs(size(c)) > mp.mpf(10) ** -30},
     ]
 
 

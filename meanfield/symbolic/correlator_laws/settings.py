@@ -25,7 +25,7 @@ from meanfield.symbolic.equality import equal, same_structure
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, of
 from meanfield.symbolic.series.recurrences import growing
 from meanfield.symbolic.series.ring import NONE, UNIT, binomial, key, plus, scaled
-from meanfield.symbolic.series.truncated import Calculus, Rate, Truncated
+from meanfield.symbolic.series.truncated import Calculus, Rate, Truncated, leading
 
 C_K = sp.Symbol("C_K", real=True)
 Taylor = Callable[[sp.Expr, int], list[fmpq]]
@@ -114,12 +114,6 @@ class Approach:
 
     def multiplier(self, e: sp.Expr) -> Truncated:
         return self.coefficient(e)
-
-
-def leading(series: Truncated) -> tuple[int, Exact]:
-    """(k, c) of the term c y^k that leads a series in y."""
-    top = max(series.terms, key=lambda k: k[0])
-    return -int(top[0].p), series.terms[top]
 
 
 def power_law_at_zero(

@@ -15,13 +15,13 @@ from meanfield.base.symbols import J, K
 from meanfield.functions.activations import Activation
 from meanfield.functions.activations import activation as record
 from meanfield.symbolic.correlator_laws.local_series import near_zero
-from meanfield.symbolic.correlator_laws.settings import Approach, falling, leading, power_law_at_zero
+from meanfield.symbolic.correlator_laws.settings import Approach, falling, power_law_at_zero
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, System
 from meanfield.symbolic.finite_width.correlator_recursions import NEED_CURVATURE, ORDER, correlator_recursion
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.series.coefficients import TRIAL, ZERO, Atoms, Exact
 from meanfield.symbolic.series.difference import NotFar
-from meanfield.symbolic.series.truncated import Calculus
+from meanfield.symbolic.series.truncated import Calculus, leading
 
 REACHES = (0, 1, 3, 6)  # beyond the order that is asked for, where leading sources cancel
 

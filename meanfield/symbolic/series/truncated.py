@@ -34,6 +34,12 @@ class Truncated:
     rate: Rate = ()
 
 
+def leading(series: Truncated) -> tuple[int, Exact]:
+    """(k, c) of the term c y^k that leads a series in y = 1/l."""
+    top = max(series.terms, key=lambda k: k[0])
+    return -int(top[0].p), series.terms[top]
+
+
 @dataclass
 class Calculus:
     """Arithmetic of truncated series, in which no term outlives what is left out.
