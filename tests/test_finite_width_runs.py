@@ -10,7 +10,7 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.base.quantities import CORRELATORS, QUANTITIES
-from meanfield.numeric.lowering import assembly, generation
+from meanfield.numeric.lowering import assembly, generation, near_zero
 from meanfield.symbolic.finite_width.correlator_maps import correlator_map
 from meanfield.symbolic.finite_width.correlator_recursions import ORDER
 from tests import oracle_correlators as oracle
@@ -149,7 +149,7 @@ def test_without_the_series_digits_are_lost(monkeypatch):
         return abs(lowered.run(np.array([[1e-8, 0.0]]), sigma, 2, True, False)[0][0, 0, 1] / true - 1)
 
     assert error() < 1e-13
-    monkeypatch.setattr(generation, "steadied", lambda r: (r, 0.0))
+    monkeypatch.setattr(near_zero, "steadied", lambda r: (r, 0.0))
     assert error() > 1e-9
 
 

@@ -13,7 +13,7 @@ from scipy.special import ndtr
 import meanfield as mf
 from meanfield.base.quantities import QUANTITIES, SECOND_ORDER
 from meanfield.base.symbols import Q0, n, sigma_b, sigma_w, z
-from meanfield.numeric.lowering import assembly, generation
+from meanfield.numeric.lowering import assembly, generation, near_zero
 from meanfield.symbolic.finite_width.correlator_maps import correlator_map, in_averages
 from meanfield.symbolic.finite_width.correlator_recursions import correlator_recursion
 from meanfield.symbolic.finite_width.ensembles import ensemble_of
@@ -361,7 +361,7 @@ def test_without_the_series_digits_are_lost(monkeypatch):
         return abs(lowered.run(begin, sigma, 2, True, False)[0][0, 0, place] / true - 1)
 
     assert error() < 1e-13
-    monkeypatch.setattr(generation, "steadied", lambda r: (r, 0.0))
+    monkeypatch.setattr(near_zero, "steadied", lambda r: (r, 0.0))
     assert error() > 1e-2
 
 

@@ -15,8 +15,8 @@ from test_phase_tables import BETAS, PHI, SIGMAS, full, place
 import meanfield as mf
 from meanfield import MeanFieldError
 from meanfield.symbolic.asymptotics.higher_order import corrections
-from meanfield.symbolic.asymptotics.higher_order.exponents import Basis
-from meanfield.symbolic.asymptotics.higher_order.logseries import Ring
+from meanfield.symbolic.series.exponents import Basis
+from meanfield.symbolic.series.ring import Ring
 
 LOW, HIGH = -40.0, 40.0  # log q in the tables
 STOPS = np.array([10_000, 100_000, 1_000_000])

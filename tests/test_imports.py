@@ -49,6 +49,8 @@ functions.series.small_arguments
 functions.reading.callables functions.reading.formula functions.reading.spellings functions.reading.parser
 functions.ranges functions.growth functions.isolation functions.zeros functions.derivatives functions.piecewise
 functions.regions functions.activations functions.signs functions.consistency
+symbolic.series.coefficients symbolic.series.exponents symbolic.series.ring symbolic.series.recurrences
+symbolic.series.truncated symbolic.series.difference symbolic.series.expression_series
 symbolic.averages.base symbolic.averages.closed_form symbolic.averages.dominant symbolic.averages.singular_ends
 symbolic.averages.oscillatory_half_lines symbolic.averages.enclosure symbolic.averages.nested
 symbolic.averages.existence symbolic.averages.node symbolic.averages.asked
@@ -87,14 +89,13 @@ symbolic.asymptotics.in_total_depth.total_tangents symbolic.asymptotics.in_total
 symbolic.asymptotics.in_total_depth.total_fisher
 symbolic.asymptotics.two_inputs.pair_laws symbolic.asymptotics.two_inputs.total_pairs
 symbolic.asymptotics.tables.phase_tree symbolic.asymptotics.tables.row_orders
-symbolic.asymptotics.higher_order.coefficients symbolic.asymptotics.higher_order.exponents
-symbolic.asymptotics.higher_order.logseries symbolic.asymptotics.higher_order.leading_order
-symbolic.asymptotics.higher_order.corrections symbolic.asymptotics.higher_order.series_solution
+symbolic.asymptotics.higher_order.leading_order symbolic.asymptotics.higher_order.corrections
+symbolic.asymptotics.higher_order.series_solution
 symbolic.asymptotics.higher_order.higher_order_laws symbolic.asymptotics.higher_order.higher_order_pairs
 symbolic.criticality.small_bias symbolic.criticality.inner symbolic.criticality.critical_lines
 symbolic.criticality.order_chaos symbolic.criticality.phases symbolic.criticality.critical_points
 symbolic.criticality.rounding symbolic.criticality.chaotic_laws symbolic.criticality.closing
-symbolic.correlator_laws.difference symbolic.correlator_laws.local_series symbolic.correlator_laws.settings
+symbolic.correlator_laws.local_series symbolic.correlator_laws.settings
 symbolic.correlator_laws.systems symbolic.correlator_laws.scale_invariant symbolic.correlator_laws.vanishing_variance
 symbolic.correlator_laws.exact symbolic.correlator_laws.positive_variance symbolic.correlator_laws.smooth_class
 symbolic.correlator_laws.critical_shift

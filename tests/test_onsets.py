@@ -19,13 +19,13 @@ from meanfield.cli.terminal.output import law_rows
 from meanfield.presentation.phase_tables import ScheduledLaw
 from meanfield.presentation.tables import Table
 from meanfield.symbolic.asymptotics.depth import DepthLaw, _shortened
-from meanfield.symbolic.asymptotics.higher_order.coefficients import Atoms, of
-from meanfield.symbolic.asymptotics.higher_order.logseries import key
 from meanfield.symbolic.asymptotics.higher_order.series_solution import Corrections
 from meanfield.symbolic.asymptotics.log_growth import exponential, grown, regular
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.correlator_laws.difference import Calculus, DifferenceExpansion
+from meanfield.symbolic.series.coefficients import Atoms, of
+from meanfield.symbolic.series.ring import key
+from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 R = sp.Rational
 C = sp.Symbol("C", real=True)
@@ -174,11 +174,11 @@ def test_a_growth_known_to_its_leading_term_is_named():
 
 def test_a_product_leaves_out_what_either_factor_does():
     calc = Calculus(Atoms())
-    whole = DifferenceExpansion({key(fmpq(2)): of(fmpq(3))}, None)
-    short = DifferenceExpansion({key(fmpq(0)): of(fmpq(1))}, fmpq(-1))
+    whole = Truncated({key(fmpq(2)): of(fmpq(3))}, None)
+    short = Truncated({key(fmpq(0)): of(fmpq(1))}, fmpq(-1))
     for a, b in ((whole, short), (short, whole)):
         assert calc.times(a, b).rest == 1 and set(calc.times(a, b).terms) == {key(fmpq(2))}
-    longer = DifferenceExpansion({key(fmpq(1)): of(fmpq(1))}, fmpq(-5))
+    longer = Truncated({key(fmpq(1)): of(fmpq(1))}, fmpq(-5))
     for a, b in ((longer, short), (short, longer)):
         assert calc.times(a, b).rest == 0  # l·o(1/l), not l^-5
 

@@ -1,14 +1,23 @@
-"""Series in l and log l against calculus, and how a small distance dies against an orbit."""
+"""Sequences as series in l and log l: sums, powers along a path, and the equations that they solve, against orbits."""
 
 from __future__ import annotations
 
 import math
 
+import mpmath as mp
 import pytest
 import sympy as sp
+from flint import fmpq
 
-from meanfield.base.symbols import l
-from meanfield.symbolic.asymptotics.scaling import _binomial, _grown, _integrated, _log1p, _product, decay, logarithm
+from meanfield.base.answers.results import Law, MeanFieldError, Term
+from meanfield.base.symbols import K, l
+from meanfield.symbolic.asymptotics.scaling import _integrated, decay, logarithm, path
+from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, expression, of, rational
+from meanfield.symbolic.series.difference import solved
+from meanfield.symbolic.series.exponents import NONE, Basis, NoFurther
+from meanfield.symbolic.series.recurrences import along, growing, put_in
+from meanfield.symbolic.series.ring import UNIT, Ring, key, plus
+from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 R, S = sp.Rational, sp.S
 
@@ -16,28 +25,113 @@ SERIES = {(S.Zero, 0): S(2), (R(-1, 2), 1): S(3), (S(-1), 0): S(5), (S(-1), 2): 
 SMALL = {(R(-1, 2), 0): S(3), (S(-1), 1): S(-2), (R(-3, 2), 0): S.One}
 
 
-def value(series) -> sp.Expr:
-    return sp.Add(*[c * l**p * sp.log(l) ** g for (p, g), c in series.items()])
+def ring_to(floor) -> Ring:
+    return Ring(Atoms(), rational(floor), NONE, basis=Basis())
 
 
-def test_integrals_and_products_of_series():
-    assert sp.expand(sp.diff(value(_grown(SERIES)), l) - value(SERIES)) == 0
-    assert sp.expand(value(_product(SERIES, SMALL, S(-9))) - sp.expand(value(SERIES) * value(SMALL))) == 0
-    cut = _product(SERIES, SMALL, S(-1))
-    assert min(p for p, _ in cut) == -1 and (S(-1), 1) in cut
+def series(terms):
+    return {(rational(p), NONE, fmpq(g), 0): of(rational(c)) for (p, g), c in terms.items()}
+
+
+def value(terms, ring: Ring) -> sp.Expr:
+    numbers = [ring.atoms.expr(c) * l ** expression(k[0]) * sp.log(l) ** expression(k[2]) for k, c in terms.items()]
+    return sp.Add(*numbers)
+
+
+def test_integrals_of_what_grows():
+    """Terms that fall have none, but for the logarithm, which is larger than a constant's."""
+    ring = ring_to(9)
+    whole = _integrated(ring, series(SERIES))
+    assert sp.expand(sp.diff(value(whole, ring), l) - value(series(SERIES), ring)) == 0
     below = {(R(-3, 2), 1): S(2), (R(-3, 2), 0): S(7), (S(-2), 2): S(9)}
-    assert _integrated(SERIES | below) == _grown(SERIES) | {(R(-1, 2), 1): _grown(SERIES).get((R(-1, 2), 1), 0) - 4}
+    assert _integrated(ring, series(SERIES | below)) == plus(whole, series({(R(-1, 2), 1): S(-4)}))
 
 
-@pytest.mark.parametrize("power", [R(1, 2), S(-1), R(-3, 2), S(2)])
-def test_powers_and_logarithms_of_series(power):
+@pytest.mark.parametrize(("power", "logs"), [(R(1, 2), 0), (S(-1), 1), (R(-3, 2), 2), (S(2), 0), (-sp.sqrt(2), 1)])
+def test_powers_and_logarithms_along_a_path(power, logs):
+    """u^p (log u + log 3)^m of u = l (1 + w), down to l^{p-2}: what is left out is of the order that is named."""
+    ring = ring_to(2 - sp.N(power, 30) if power.is_irrational else 2 - power)
+    found = along(ring, {(ring.basis.of(power), logs): ONE}, series(SMALL), ring.atoms.of(sp.log(3)))
+    lost = ring.size(ring.lost)
+    assert float(lost[0].p) / float(lost[0].q) == pytest.approx(float(power) - 2.5)
     for n in (10**6, 10**8):
-        w = value(SMALL).subs(l, n)
-        ours = sp.N(value(_binomial(SMALL, power, S(-2), inclusive=True)).subs(l, n), 20)
-        assert abs(ours - sp.N((1 + w) ** power, 20)) < 500 * n**-2.5 * math.log(n) ** 3
-        assert abs(sp.N(value(_log1p(SMALL, S(-2))).subs(l, n) - sp.log(1 + w), 20)) < 500 * n**-2.5 * math.log(n) ** 3
-    bare = _binomial(SMALL, power, S(-1))
-    assert (S(-1), 1) in bare and (S(-1), 0) not in bare
+        u = n * (1 + value(series(SMALL), ring).subs(l, n))
+        ours = sp.Add(*[
+            ring.atoms.expr(c) * S(n) ** ring.basis.expr(k[0], k[1]) * sp.log(n) ** expression(k[2])
+            for k, c in found.items()
+        ])
+        gap = sp.N(ours / (u**power * sp.log(3 * u) ** logs) - 1, 30)
+        assert abs(gap) < 500 * n**-2.5 * math.log(n) ** 3
+
+
+def assert_follows_an_orbit(floor: int, error: float, continuous: bool = False) -> None:
+    """u = l (1 + w) with its constant from layer 2000, at layer 200, against u′ = u + 1 + Σ c u^p (log u + log 2)^m."""
+    steps = {(R(-1, 2), 0): R(-1, 2), (S(-1), 0): R(3, 10), (S(-1), 1): R(1, 5), (R(-3, 2), 0): R(1, 4)}
+    ring = ring_to(floor)
+    held = {((rational(p), NONE), m): of(rational(c)) for (p, m), c in steps.items()}
+    start = {key(-1): ring.atoms.of(sp.Symbol("C"))}
+    w = growing(ring, held, ring.atoms.of(sp.log(2)), start, continuous)
+    law = sp.lambdify((l, sp.Symbol("C")), l * (1 + value(w, ring)), "mpmath")
+    with mp.workdps(30):
+        numbers = [(mp.mpf(p.p) / p.q, m, mp.mpf(c.p) / c.q) for (p, m), c in steps.items()]
+        u, seen = mp.mpf(2), {}
+        for n in range(1, 2001):
+            seen[n] = u
+            u += 1 + mp.fsum(c * u**p * mp.log(2 * u) ** m for p, m, c in numbers)
+        constant = mp.findroot(lambda c: law(mp.mpf(2000), c) - seen[2000], 1)
+        assert abs(law(mp.mpf(200), constant) - seen[200]) < error, "the orbit is another"
+
+
+def test_a_growing_sequence_against_its_orbit():
+    assert_follows_an_orbit(2, 3e-2)
+    assert_follows_an_orbit(4, 2e-5)
+    with pytest.raises(AssertionError, match="the orbit is another"):
+        assert_follows_an_orbit(4, 2e-5, continuous=True)
+    ring = ring_to(1)
+    with pytest.raises(NoFurther, match="The expansion of K at large depth does not converge"):
+        put_in(lambda x: plus(x, {UNIT: ONE}), "K")
+    assert growing(ring, {}, ZERO) == {}
+
+
+def test_a_linear_recurrence_has_every_term_above_what_it_leaves_out():
+    """x_{l+1} = (1 + 1/(4 l²)) x_l + l^{-1/2} (1 + O(l^{-13/10})): the last terms are Euler and Maclaurin's, and those
+    of the multiplier on the leading one."""
+    calc = Calculus(Atoms())
+    half = fmpq(-1, 2)
+    far, near = (Truncated({key(half): ONE}, rest) for rest in (fmpq(-9), fmpq(-9, 5)))
+    multiplier = Truncated({UNIT: ONE, key(-2): of(fmpq(1, 4))}, None)
+    found = [solved(calc, multiplier, s, lambda: ZERO) for s in (far, near)]
+    assert found[1].rest == fmpq(-4, 5)
+    assert found[1].terms == {k: c for k, c in found[0].terms.items() if k[0] > found[1].rest}
+    assert found[1].terms == {key(-half): of(fmpq(2)), key(half): of(fmpq(-3, 2))}
+
+
+def test_layers_and_powers_of_truncated_series():
+    """The layer after the one before is the same; x·x^{-1} is 1; (x^{1/2})² is x; each down to what it leaves out."""
+    calc = Calculus(Atoms(), bases=(sp.Integer(3),))
+    logs = {(NONE, NONE, fmpq(1), 0): of(fmpq(2)), key(-1): of(fmpq(5, 7))}
+    x = Truncated({key(2): ONE, key(1): of(fmpq(-4))} | logs, fmpq(-3), (fmpq(1),))
+    after = calc.later(x)
+    assert calc.later(after, -1) == x
+    assert (after.terms[key(2)].number, after.terms[key(1)].number) == (3, 3 * (2 - 4))
+    one = calc.times(x, calc.power(x, -1))
+    assert one.terms == {UNIT: ONE} and one.rest == -5 and one.rate == (fmpq(0),)
+    plain = Truncated(x.terms, x.rest, (fmpq(0),))
+    root = calc.real_power(plain, fmpq(1, 2))
+    assert calc.times(root, root) == plain and root.rest == -4
+    with pytest.raises(MeanFieldError, match="Only a plain power of l can lead"):
+        calc.real_power(Truncated(logs, None, (fmpq(0),)), fmpq(1, 2))
+    with pytest.raises(MeanFieldError, match="divided by is not known"):
+        calc.power(Truncated({}, fmpq(-1), (fmpq(0),)), -1)
+
+
+def test_no_term_of_a_path_outlives_what_is_left_out():
+    """√K = l/2 + c l^{3/4} + O(l^{5/8}): the square has c² l^{3/2}, which is less than what is left out."""
+    law = Law(K, sp.oo, (Term(S.One, R(1, 2)), Term(S.One, R(3, 8))), R(5, 16))
+    found = path(law)
+    assert [t.power for t in found.x] == [2, R(7, 4)] and found.error == R(-3, 8)
+    more = path(Law(K, sp.oo, law.terms, R(1, 100)))
+    assert [t.power for t in more.x] == [2, R(7, 4), R(3, 2), R(5, 4)]
 
 
 def test_the_logarithm_of_a_power_series():

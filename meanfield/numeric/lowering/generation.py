@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from meanfield.base.quantities import QUANTITIES
 from meanfield.numeric.lowering.evaluators import MARGIN, averages
 from meanfield.numeric.lowering.modules.generated_modules import VERSION
-from meanfield.numeric.lowering.near_zero import steadied
 from meanfield.numeric.lowering.text import depth_loops, lockstep, printing
 from meanfield.numeric.lowering.text.block_loops import branch_free
 from meanfield.numeric.lowering.text.helpers import COMPILED, HEADER, INLINED, helpers_for
@@ -15,7 +15,11 @@ from meanfield.symbolic.recursion import Recursion
 
 def generated(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
     """(source, arrays) of a recursion's module."""
-    recursion, error = steadied(recursion)
+    error = 0.0
+    if any(v.name in QUANTITIES and QUANTITIES[v.name].order for v in recursion.state):
+        from meanfield.numeric.lowering.near_zero import steadied  # only correlators of order 1/n load it
+
+        recursion, error = steadied(recursion)
     found = averages(recursion)
     if error:
         found.arrays["errors"] = np.append(found.arrays["errors"], MARGIN * error)

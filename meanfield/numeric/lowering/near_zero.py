@@ -9,23 +9,26 @@ cancellation costs no more digits than K has powers of ten there.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import mpmath as mp
 import sympy as sp
-from flint import arb
+from flint import arb, fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.budgets import tick
-from meanfield.base.quantities import QUANTITIES
 from meanfield.base.symbols import K, Z
 from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.series.ball_series import ball_series, coefficients
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.correlator_laws.local_series import Expander, power_series
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, of
+from meanfield.symbolic.series.ring import key
+from meanfield.symbolic.series.truncated import Truncated, leading
 from meanfield.symbolic.steps import Step
 
 TERMS = 18  # powers of K to which averages are expanded
@@ -38,49 +41,11 @@ ALLOWED = 1e-11  # what a series may miss certified values by, at the end of its
 HALVINGS = 16
 
 
-@dataclass(frozen=True)
-class Series:
-    """Σ_i c_i K^{(first + i)/2}, as many coefficients as are known."""
-
-    first: int
-    c: tuple
-
-    @property
-    def end(self) -> int:
-        return self.first + len(self.c)
-
-    def __add__(self, other: Series) -> Series:
-        first, end = min(self.first, other.first), min(self.end, other.end)
-        return Series(first, tuple(self.at(i) + other.at(i) for i in range(first, end)))
-
-    def __mul__(self, other: Series) -> Series:
-        known = min(len(self.c), len(other.c))
-        products = (mp.fsum(self.c[j] * other.c[i - j] for j in range(i + 1)) for i in range(known))
-        return Series(self.first + other.first, tuple(products))
-
-    def inverse(self) -> Series:
-        c: list = []
-        for i in range(len(self.c)):
-            known = mp.fsum(self.c[i - j] * c[j] for j in range(i))
-            c.append(((1 if i == 0 else 0) - known) / self.c[0])
-        return Series(-self.first, tuple(c))
-
-    def at(self, i: int):
-        return self.c[i - self.first] if self.first <= i < self.end else mp.mpf(0)
-
-    def led(self, scale) -> Series:
-        """Without the coefficients at its front that are nothing in units of `scale`."""
-        skip = next((i for i, c in enumerate(self.c) if abs(c) > NOTHING * scale), len(self.c))
-        return Series(self.first + skip, self.c[skip:])
-
-
 def steadied(recursion: Recursion) -> tuple[Recursion, float]:
     """(the recursion with series in the place of what cancels as K → 0, their largest measured relative error).
 
-    Only recursions that carry correlators of order 1/n are looked at: others hold no differences of averages.
+    Only recursions that carry correlators of order 1/n need it: others hold no differences of averages.
     """
-    if not any(v.name in QUANTITIES and QUANTITIES[v.name].order for v in recursion.state):
-        return recursion, 0.0
     known: dict[sp.Expr, tuple[sp.Expr, float]] = {}
     steps = []
     for step in recursion.steps:
@@ -111,49 +76,61 @@ def _map(e: sp.Expr, known: dict[sp.Expr, tuple[sp.Expr, float]]) -> sp.Expr:
 def _function(whole: sp.Expr, terms: list[sp.Expr]) -> tuple[sp.Expr, float]:
     """(a sum of terms as floats should compute it, the measured error of its series)."""
     with mp.workdps(DIGITS):
+        near = NearZero()
         try:
-            parts = [series(t) for t in terms]
+            parts = [near(t) for t in terms]
         except (MeanFieldError, ValueError):  # no expansion in powers at 0 is known
             return whole, 0.0
-        scale = max(abs(p.c[0]) for p in parts)
-        total = parts[0]
-        for part in parts[1:]:
-            total = total + part
-        total = total.led(scale)
-        if not total.c or total.first <= min(p.first for p in parts):
+        leads = [leading(p) for p in parts]
+        total = led(near.calculus.plus(*parts), max(abs(size(c)) for _, c in leads))
+        if not total.terms or leading(total)[0] <= min(first for first, _ in leads):
             return whole, 0.0
         return _joined(whole, total)
 
 
-def series(e: sp.Expr) -> Series:
-    """An expression in K and averages over it, as a series at K = 0, its first coefficient not 0.
+class NearZero(Expander):
+    """Expressions in K and averages over it, as series in √K whose coefficients are digits, the first of them not 0.
 
     Raises: MeanFieldError where logarithms appear, or no expansion is known; ValueError where none of it is left.
     """
-    if e == K:
-        return _number(mp.mpf(1), 2)
-    if e.is_number:
-        return _number(mp.mpf(sp.N(e, DIGITS)), 0)
-    if e.is_Mul or e.is_Add:
-        found = series(e.args[0])
-        for a in e.args[1:]:
-            found = found * series(a) if e.is_Mul else found + series(a)
-        return found.led(max(map(abs, found.c)))
-    if e.is_Pow and e.exp.is_Integer:
-        base = series(e.base)
-        found = base = base if e.exp > 0 else base.inverse()
-        for _ in range(abs(int(e.exp)) - 1):
-            found = found * base
-        return found
-    return _average(e)
+
+    def __init__(self) -> None:
+        length = 4 * TERMS + 1
+        super().__init__(Atoms(), _average, power_series([ONE, *[ZERO] * (length - 1)], 2), length)
+
+    def constant(self, e: sp.Expr) -> Truncated:
+        return self.number(_digits(mp.mpf(sp.N(e, DIGITS))))
+
+    def finished(self, found: Truncated) -> Truncated:
+        rounded = {k: _digits(size(c)) for k, c in found.terms.items()}
+        return led(replace(found, terms=rounded), max(abs(size(c)) for c in rounded.values()))
 
 
-def _number(value, power: int) -> Series:
-    return Series(power, (value, *[mp.mpf(0)] * (4 * TERMS)))
+def _digits(value: mp.mpf) -> Exact:
+    """A number in digits as a coefficient: a whole number times a power of 2."""
+    sign, whole, power, _ = value._mpf_
+    return of(fmpq(-int(whole) if sign else int(whole)) * fmpq(2) ** power)
+
+
+def size(c: Exact) -> mp.mpf:
+    """A coefficient that is a number, in digits."""
+    number = c.number
+    assert number is not None
+    return mp.mpf(int(number.p)) / int(number.q)
+
+
+def led(series: Truncated, scale: mp.mpf) -> Truncated:
+    """Without the coefficients at its front that are nothing in units of `scale`."""
+    kept = dict(sorted(series.terms.items(), key=lambda t: t[0][0], reverse=True))
+    for k, c in list(kept.items()):
+        if abs(size(c)) > NOTHING * scale:
+            break
+        del kept[k]
+    return replace(series, terms=kept)
 
 
 @lru_cache(maxsize=256)
-def _average(node: sp.Expr) -> Series:
+def _average(node: sp.Expr) -> Truncated:
     known = _by_balls(node)
     if known is not None:
         return known
@@ -161,12 +138,13 @@ def _average(node: sp.Expr) -> Series:
     if any(t.logs != 0 or t.rate != 0 or not (2 * t.power).is_Integer for t in law.terms):
         raise MeanFieldError(f"{node} is no series in powers of K at 0.")
     end = 4 * TERMS if isinstance(law.remainder, str) else int(sp.ceiling(2 * law.remainder))
-    held = {int(2 * t.power): mp.mpf(sp.N(t.coefficient, DIGITS)) for t in law.terms}
-    first = min(held)  # ValueError where all of it is smaller than every power
-    return Series(first, tuple(held.get(i, mp.mpf(0)) for i in range(first, end)))
+    held = {key(-int(2 * t.power)): _digits(mp.mpf(sp.N(t.coefficient, DIGITS))) for t in law.terms}
+    if not held:
+        raise ValueError("all of it is smaller than every power")
+    return Truncated({k: c for k, c in held.items() if k[0] > -end}, fmpq(-end))
 
 
-def _by_balls(node: sp.Expr) -> Series | None:
+def _by_balls(node: sp.Expr) -> Truncated | None:
     """The series of an average over K of a function with Taylor series at both sides of 0, from their coefficients in
     balls: those of a derivative of fourth order would fill pages as exact numbers. None where `at_zero` is needed: for
     a polynomial, whose series ends, and where a piece is not smooth at 0."""
@@ -184,11 +162,10 @@ def _by_balls(node: sp.Expr) -> Series | None:
         half = [_half_moment(k) for k in range(count)]
         exact = [(b + (-1) ** k * a) * m for k, (a, b, m) in enumerate(zip(left, right, half))]
         c = [mp.mpf(0) if b.contains(0) else mp.mpf(b.mid().str(DIGITS + 5, radius=False)) for b in exact]
-    first = next((k for k, one in enumerate(c) if one), None)
-    if first is None:
+    if not any(c):
         raise ValueError("all of it is smaller than every power")
     smooth = sides[0] == sides[1]  # then odd powers vanish, the first that is not known included
-    return Series(first, tuple(c[first:] + [mp.mpf(0)] * smooth))
+    return power_series([*map(_digits, c), *[ZERO] * smooth])
 
 
 def _half_moment(k: int) -> arb:
@@ -196,14 +173,16 @@ def _half_moment(k: int) -> arb:
     return arb(2) ** (arb(k) / 2) * (arb(k + 1) / 2).gamma() / (2 * arb.pi().sqrt())
 
 
-def _joined(whole: sp.Expr, total: Series) -> tuple[sp.Expr, float]:
+def _joined(whole: sp.Expr, total: Truncated) -> tuple[sp.Expr, float]:
     """The series up to the largest power of two at which it holds what it should, the sum beyond."""
-    last = max(i for i, c in enumerate(total.c) if c)
-    reach = float(WIDEST)
-    if last and total.end < 3 * TERMS:  # more are known only where the averages are polynomials, up to e^{-c/K}
-        reach = min(reach, float((abs(total.c[0] / total.c[last]) * GOOD) ** (mp.mpf(2) / last)))
+    assert total.rest is not None
+    powers = [(-int(k[0].p), size(c)) for k, c in total.terms.items()]
+    (first, front), (end_power, back) = powers[0], powers[-1]
+    last, reach = end_power - first, float(WIDEST)
+    if last and -total.rest < 3 * TERMS:  # more are known only where averages are polynomials, up to e^{-c/K}
+        reach = min(reach, float((abs(front / back) * GOOD) ** (mp.mpf(2) / last)))
     end = sp.Rational(2) ** math.floor(math.log2(reach))
-    written = _horner(total)
+    written = _horner(powers)
     for _ in range(HALVINGS):
         error = max(_miss(whole, written, at) for at in (end, end * sp.Rational(5, 7)))
         if error < ALLOWED:
@@ -219,10 +198,10 @@ def _miss(whole: sp.Expr, written: sp.Expr, at: sp.Rational) -> float:
     return abs(float((ball - float(written.subs(K, sp.Float(at, 17)))) / ball.mid()))
 
 
-def _horner(total: Series) -> sp.Expr:
-    """K^p (c_0 + x (c_1 + x (…))) with floats c, x powers of K."""
-    value, after = sp.S.Zero, 0
-    for i, c in reversed([(i, c) for i, c in enumerate(total.c) if c]):
+def _horner(powers: list[tuple[int, mp.mpf]]) -> sp.Expr:
+    """K^p (c_0 + x (c_1 + x (…))) with floats c, x powers of K, from powers of √K with their coefficients in order."""
+    value, after = sp.S.Zero, powers[0][0]
+    for i, c in reversed(powers):
         value = value * K ** sp.Rational(after - i, 2) + sp.Float(str(mp.nstr(c, 25)), 17)
         after = i
-    return K ** sp.Rational(total.first, 2) * value
+    return K ** sp.Rational(powers[0][0], 2) * value

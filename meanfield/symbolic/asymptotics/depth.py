@@ -21,7 +21,7 @@ from meanfield.base.arguments import position_of, shown
 from meanfield.base.quantities import QUANTITIES
 from meanfield.base.symbols import Q0, J, K, l, parameter
 from meanfield.functions import balls, zeros
-from meanfield.symbolic.asymptotics.scaling import Path, Powers, decay_of, logarithm, path
+from meanfield.symbolic.asymptotics.scaling import Coefficients, Path, decay_of, logarithm, path
 from meanfield.symbolic.asymptotics.slow import Slow, slow_approach
 from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero, exponential_at_zero
 from meanfield.symbolic.averages.expansions.powerlog import Sum, from_law
@@ -495,7 +495,7 @@ def _plain_one(e: sp.Expr) -> sp.Expr:
 
 
 def critical_law(
-    gain: Powers, chi: Powers, where: sp.Expr, quantity: str, side: int = 1, rate: sp.Expr | None = None
+    gain: Coefficients, chi: Coefficients, where: sp.Expr, quantity: str, side: int = 1, rate: sp.Expr | None = None
 ) -> DepthLaw:
     """The law of K or J where χ_K = 1, from the expansions of K' - K and χ_J in δ = side·(K - K*).
 

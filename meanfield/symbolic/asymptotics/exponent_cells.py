@@ -18,6 +18,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.functions import balls
+from meanfield.symbolic.series.exponents import is_zero
 
 MOST = 20_000  # inequalities of one elimination, beyond which a question is refused
 Vector = tuple[Fraction, ...]
@@ -71,17 +72,6 @@ class Affine:
         """The same up to a positive factor: the first coefficient is ±1."""
         lead = next((abs(c) for c in self.coefficients if c), abs(self.constant) or Fraction(1))
         return Affine(tuple(c / lead for c in self.coefficients), self.constant / lead)
-
-
-def is_zero(e: sp.Expr) -> bool:
-    """Whether a number is proved to be 0: by rewriting it, or an algebraic one by its minimal polynomial."""
-    if sp.simplify(e) == 0:
-        return True
-    x = sp.Dummy("x")
-    try:
-        return bool(e.is_algebraic and sp.minimal_polynomial(e, x) == x)
-    except NotImplementedError:
-        return False
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import sympy as sp
+from flint import fmpq
 
 from meanfield.base.answers.results import Law, MeanFieldError, Term
 from meanfield.base.arguments import shown, validated
 from meanfield.base.symbols import K
 from meanfield.functions.reading.parser import expression
 from meanfield.symbolic.averages.expansions.powerlog import Sum
+from meanfield.symbolic.series.coefficients import ONE, Atoms
+from meanfield.symbolic.series.exponents import NONE, Basis
+from meanfield.symbolic.series.recurrences import Power, Powers, along, growing
+from meanfield.symbolic.series.ring import MOST, Key, Ring, Series, binomial, key, scaled
 
-Powers = dict[sp.Expr, sp.Expr]  # power → coefficient
-Series = dict[tuple[sp.Expr, int], sp.Expr]  # (power of l, power of log l) → coefficient
+Coefficients = dict[sp.Expr, sp.Expr]  # power → coefficient
+Terms = dict[tuple[sp.Expr, int], sp.Expr]  # (power, power of the logarithm) → coefficient
 _FALLS = -sp.Rational(3, 2)
 
 
@@ -68,7 +73,7 @@ def decay(gain: Mapping[Any, object], log_chi: Mapping[Any, object] | None = Non
     return decay_of(powers, logs)
 
 
-def _powers(given: object, what: str) -> Powers:
+def _powers(given: object, what: str) -> Coefficients:
     """Powers with their coefficients, numbers exact; a coefficient may hold symbols."""
     if not isinstance(given, Mapping):
         raise MeanFieldError(f"{what} must be a mapping from powers to coefficients, but {shown(given)} was given.")
@@ -78,7 +83,7 @@ def _powers(given: object, what: str) -> Powers:
     return found
 
 
-def decay_of(gain: Powers, log_chi: Powers | None = None) -> Decay:
+def decay_of(gain: Coefficients, log_chi: Coefficients | None = None) -> Decay:
     """`decay` of what is known to be in order."""
     gain, log_chi = ({sp.sympify(k): v for k, v in powers.items()} for powers in (gain, log_chi or {}))
     n = min(gain)
@@ -93,40 +98,55 @@ def decay_of(gain: Powers, log_chi: Powers | None = None) -> Decay:
 class Path:
     """x^l as l → ∞ under x' = x + c x^n + …, n ≠ 1, at 0 or at ∞: u = x^{1-n} grows linearly, u^l = s l (1 + w).
 
-    u: the terms of u that are determined, most important first (a constant depends on the start), and x those of x;
-    remainder: of x, a power of l or "smaller"; error: u is known up to a relative l^error; irregular: whether
-    logarithms or other powers than halves entered.
+    w: the terms that are determined (a constant in u depends on the start), x those of x, most important first;
+    remainder: of x, a power of l or "smaller"; error: u is known up to a relative l^error, None: up to the constant;
+    irregular: whether logarithms or other powers than halves entered.
     """
 
     root: sp.Expr  # 1 - n
-    s: sp.Expr
+    s: sp.Symbol
+    ring: Ring
     w: Series
     known: dict[sp.Symbol, sp.Expr]
     remainder: str | sp.Expr
-    error: sp.Expr
+    error: sp.Expr | None
     irregular: bool
 
     @property
     def x(self) -> tuple[Term, ...]:
-        power = 1 / self.root
-        series = _scaled(_binomial(self.w, power, sp.S.NegativeOne), self.s**power, power)
-        return _put_back(series, self.known)
+        p = _power(self.ring, 1 / self.root)
+        e, powers = self.ring.exponent(*p), self.ring.powers(self.w)
+        series = self.ring.composed(powers, lambda j: binomial(e, j))
+        if self.error is not None:
+            series = self.ring.above(series, _any_logs(self.ring, self.error))
+        series.pop(key(-1), None)  # the constant in u has this size, too
+        return self._terms(scaled(series, self.ring.atoms.product(self.s ** (1 / self.root)), (*p, NONE, 0)))
 
     def summed(self, terms: dict[tuple[sp.Expr, int], sp.Expr], rest, cut=_FALLS):
         """(Σ_l of Σ c x^p (log x)^m without the constant: the terms that grow, and the logarithm that falls as log(l)
         times a power; whether nothing that grows is missing). rest: (power, logs) of x beyond which terms are not
         known; cut: the power of l in the summand down to which the constant in u leaves terms determined."""
-        known = dict(self.known)
-        r = self.root
-        along = {(p / r, m): c / r**m for (p, m), c in terms.items()}
-        series = _along(_named(along, known), self.s, self.w, cut)
+        known, r = dict(self.known), self.root
+        moved = {(p / r, m): c / r**m for (p, m), c in terms.items()}
+        ring = self.ring.with_floor(-self.ring.size((*_power(self.ring, cut), NONE, 0))[0], NONE)
+        series = along(ring, _named(ring, moved, self.s, known), self.w, ring.atoms.of(sp.log(self.s)))
         if rest is not None:
-            rest = (rest[0] / r, rest[1])
-            series = {(p, g): v for (p, g), v in series.items() if (p, g) > rest}
-        worst = max([p for p, _ in along], default=-sp.oo) + self.error
+            series = ring.above(series, (*_power(ring, rest[0] / r), fmpq(int(rest[1])), 0))
+        error = sp.S.NegativeOne if self.error is None else self.error
+        worst = max([p for p, _ in moved], default=-sp.oo) + error
         if worst >= -1:
-            series = {(p, g): v for (p, g), v in series.items() if p > worst}
-        return _put_back(_integrated(series), known), rest is None and worst < -1
+            series = ring.above(series, _any_logs(ring, worst))
+        return self._terms(_integrated(ring, series), known), rest is None and bool(worst < -1)
+
+    def _terms(self, series: Series, names: Mapping[sp.Symbol, sp.Expr] | None = None) -> tuple[Term, ...]:
+        """The terms, most important first, with what their names stand for."""
+        ring, found = self.ring, []
+        for (a, b, logs, _), c in ring.ordered(series):
+            coefficient = _tidied(ring.atoms.expr(c).xreplace(self.known if names is None else names))
+            if coefficient != 0:
+                assert ring.basis is not None
+                found.append(Term(coefficient, ring.basis.expr(a, b), ring.basis.expr(logs, NONE)))
+        return tuple(found)
 
 
 def flow(slope: Law) -> Path:
@@ -153,31 +173,37 @@ def path(gain: Law, continuous: bool = False) -> Path:
     error = None if factor.rest is None else factor.rest[0] + 1
     s, names = sp.Dummy("s", positive=True), {}
     names[s] = increments.pop((sp.S.Zero, 0))
-    rest = _named({key: c for key, c in increments.items() if key[0] >= -1}, names)
-    known = error is None or bool(error < -1)
-    w: Series = {}
-    for _ in range(2 + max([0, *(int(sp.ceiling(-1 / p)) for p, _ in rest)])):
-        slope = _along(rest, s, w, sp.S.NegativeOne)
-        if not known:
-            slope = {(p, g): v for (p, g), v in slope.items() if p > error}
-        w = {(p - 1, g): sp.expand(v / s) for (p, g), v in _grown(slope).items()}
+    rest = {at: c for at, c in increments.items() if at[0] >= -1}
+    ring = Ring(Atoms(), fmpq(1), NONE, basis=Basis())
+    w = growing(ring, _named(ring, rest, s, names, less=1), ring.atoms.of(sp.log(s)), continuous=continuous)
+    if error is not None and error < -1:
+        error = None
+    if error is not None:
+        w = ring.above(w, _any_logs(ring, error))
     irregular = any(m or not (2 * p).is_Integer for p, m in rest)
-    remainder = sp.S.Zero if known and r == 1 else "smaller"
-    return Path(r, s, w, names, remainder, sp.S.NegativeOne if known else error, irregular)
+    remainder = sp.S.Zero if error is None and r == 1 else "smaller"
+    return Path(r, s, ring, w, names, remainder, error, irregular)
 
 
-def _named(terms, names: dict[sp.Symbol, sp.Expr]):
-    """The same terms with symbols for their coefficients, which `names` learns."""
-    out = {}
-    for key, c in terms.items():
-        out[key] = sp.Dummy("c", real=True)
-        names[out[key]] = c
+def _power(ring: Ring, p: sp.Expr) -> Power:
+    """A power as the exponent of a key."""
+    assert ring.basis is not None
+    return ring.basis.of(p, "a power of K")
+
+
+def _any_logs(ring: Ring, p: sp.Expr) -> Key:
+    """l^p times more logarithms than any term has."""
+    return (*_power(ring, p), fmpq(MOST), 0)
+
+
+def _named(ring: Ring, terms: Terms, s: sp.Symbol, names: dict[sp.Symbol, sp.Expr], less: int = 0) -> Powers:
+    """Σ c u^p (log u)^m over s^less, of u/s, with symbols for the coefficients, which `names` learns."""
+    out: Powers = {}
+    for (p, m), c in terms.items():
+        name = sp.Dummy("c", real=True)
+        names[name] = c
+        out[_power(ring, p), m] = ring.atoms.product(name * s ** (p - less))
     return out
-
-
-def _put_back(series: Series, names) -> tuple[Term, ...]:
-    found = [Term(_tidied(sp.expand(v).xreplace(names)), p, sp.Integer(g)) for (p, g), v in series.items()]
-    return tuple(sorted((t for t in found if t.coefficient != 0), key=lambda t: (t.power, t.logs), reverse=True))
 
 
 def _tidied(c: sp.Expr) -> sp.Expr:
@@ -187,100 +213,19 @@ def _tidied(c: sp.Expr) -> sp.Expr:
     return sp.factor_terms(sp.expand(sp.expand_log(c)))
 
 
-def _along(terms, s, w: Series, cut) -> Series:
-    """Σ c K^p (log K)^m with K = s l (1 + w), down to l^cut."""
-    out: Series = {}
-    for (p, m), c in terms.items():
-        part = _binomial(w, p, cut - p, inclusive=True)
-        log = {(sp.S.Zero, 1): sp.S.One, (sp.S.Zero, 0): sp.log(s)} | _log1p(w, cut - p) if m else {}
-        for _ in range(m):
-            part = _product(part, log, cut - p)
-        for key, v in _scaled(part, c * s**p, p).items():
-            out[key] = out.get(key, sp.S.Zero) + v
-    return {key: v for key, v in out.items() if v != 0}
-
-
-def _product(a: Series, b: Series, cut) -> Series:
-    out: Series = {}
-    for (p, g), x in a.items():
-        for (q, h), y in b.items():
-            if p + q >= cut:
-                out[p + q, g + h] = out.get((p + q, g + h), sp.S.Zero) + x * y
-    return out
-
-
-def _log1p(w: Series, cut) -> Series:
-    out: Series = {}
-    power: Series = {(sp.S.Zero, 0): sp.S.One}
-    for k in range(1, 40):
-        power = _product(power, w, cut)
-        if not power:
-            break
-        for key, v in power.items():
-            out[key] = out.get(key, sp.S.Zero) + sp.Rational((-1) ** (k + 1), k) * v
-    return out
-
-
-def _grown(series: Series) -> Series:
-    """∫ dl of terms l^p (log l)^g with p ≥ -1."""
-    out: Series = {}
-    for (p, g), v in series.items():
-        if p == -1:
-            out[sp.S.Zero, g + 1] = out.get((sp.S.Zero, g + 1), sp.S.Zero) + v / (g + 1)
-            continue
-        factor = v / (p + 1)
-        for k in range(g, -1, -1):
-            out[p + 1, k] = out.get((p + 1, k), sp.S.Zero) + factor
-            factor = -factor * k / (p + 1)
-    return out
-
-
-def _binomial(w: Series, s, cut, inclusive: bool = False) -> Series:
-    """(1 + w)^s, kept down to the power `cut` of l: there itself only with a logarithm (which beats an unknown
-    constant) unless `inclusive`."""
-    out: Series = {(sp.S.Zero, 0): sp.S.One}
-    power, k, factor = dict(out), 0, sp.S.One
-    while power and k < 40:
-        k += 1
-        factor = factor * (s - k + 1) / k
-        following: Series = {}
-        for (p, g), x in power.items():
-            for (q, h), y in w.items():
-                if p + q > cut or (p + q == cut and (inclusive or g + h > 0)):
-                    following[p + q, g + h] = following.get((p + q, g + h), sp.S.Zero) + x * y
-        power = following
-        for key, value in power.items():
-            out[key] = out.get(key, sp.S.Zero) + factor * value
-    return {key: w for key, v in out.items() if (w := sp.expand(v)) != 0}
-
-
-def _scaled(series: Series, factor, shift) -> Series:
-    return {(p + shift, g): factor * v for (p, g), v in series.items()}
-
-
-def _integrated(series: Series) -> Series:
+def _integrated(ring: Ring, series: Series) -> Series:
     """∫ dl of every term that grows, and of log(l) l^p with p < -1 (it vanishes more slowly than what is not known)."""
-    out = _grown({key: v for key, v in series.items() if key[0] >= -1})
-    for (p, g), v in series.items():
-        if p < -1 and g == 1:
-            out[p + 1, 1] = out.get((p + 1, 1), sp.S.Zero) + v / (p + 1)
-    return out
+    live = {k: c for k, c in series.items() if ring.size(k)[0] >= -1 or k[2] == 1}
+    whole = ring.solved(scaled(live, ONE, key(1)))
+    return {k: c for k, c in whole.items() if ring.size(k)[0] >= 0 or k[2] == 1}
 
 
-def logarithm(chi: Powers, top) -> Powers:
+def logarithm(chi: Coefficients, top) -> Coefficients:
     """log(1 + Σ_{p>0} x_p δ^p) up to the power `top`; the constant term must be 1."""
-    x = {p: v for p, v in chi.items() if p > 0}
-    out: Powers = {}
-    power: Powers = {sp.S.Zero: sp.S.One}
-    for k in range(1, 40):
-        following: Powers = {}
-        for p, a in power.items():
-            for q, b in x.items():
-                if p + q <= top:
-                    following[p + q] = following.get(p + q, sp.S.Zero) + a * b
-        if not following:
-            break
-        power = following
-        for p, v in power.items():
-            out[p] = out.get(p, sp.S.Zero) + sp.Rational((-1) ** (k + 1), k) * v
-    return {p: sp.simplify(v) for p, v in sorted(out.items()) if sp.simplify(v) != 0}
+    basis = Basis()
+    ring = Ring(Atoms(), NONE, NONE, basis=basis)
+    ring.floor = ring.size((*_power(ring, top), NONE, 0))[0]
+    x = {(*_power(ring, -p), NONE, 0): ring.atoms.of(v) for p, v in chi.items() if p > 0}
+    found = ring.ordered(ring.log1p(ring.powers(x)))
+    values = {-basis.expr(a, b): sp.simplify(ring.atoms.expr(c)) for (a, b, _, _), c in found}
+    return {p: v for p, v in values.items() if v != 0}

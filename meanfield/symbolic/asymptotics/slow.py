@@ -13,7 +13,7 @@ import sympy as sp
 
 from meanfield.base.symbols import K, Z
 from meanfield.functions import balls, zeros
-from meanfield.symbolic.asymptotics.scaling import Powers
+from meanfield.symbolic.asymptotics.scaling import Coefficients
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, rational_of, rises_on
 from meanfield.symbolic.fixed_points.certified_roots import enclose, exactly, from_ball
@@ -31,8 +31,8 @@ class Slow:
     """δ' = δ + Σ gain[k] δ^k and χ_J = Σ chi[k] δ^k with δ = side·(K - K*); side 0: K starts at K* and stays."""
 
     side: int
-    gain: Powers
-    chi: Powers
+    gain: Coefficients
+    chi: Coefficients
 
 
 def slow_approach(
@@ -59,9 +59,9 @@ def slow_approach(
     return Slow(side, powers, near)
 
 
-def taylor(e: sp.Expr, star: sp.Expr, first: int, end: int) -> Powers:
+def taylor(e: sp.Expr, star: sp.Expr, first: int, end: int) -> Coefficients:
     """The coefficients of (K - K*)^k, first ≤ k < end, those that are 0 left out."""
-    out: Powers = {}
+    out: Coefficients = {}
     e = sp.expand(e)
     nodes = {n: e.coeff(n) for n in e.atoms(Average) if n.cov == (K,) and n.has(K)}
     rest = sp.expand(e - sp.Add(*[c * n for n, c in nodes.items()]))

@@ -16,13 +16,14 @@ import sympy as sp
 from meanfield.base.answers.export import Result
 from meanfield.base.answers.results import MeanFieldError, Status, one_line
 from meanfield.functions.activations import Activation
-from meanfield.symbolic.asymptotics.higher_order.coefficients import Atoms
-from meanfield.symbolic.correlator_laws.difference import Calculus, NotFar
 from meanfield.symbolic.correlator_laws.local_series import near_zero
 from meanfield.symbolic.correlator_laws.settings import power_law_at_zero
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, System
 from meanfield.symbolic.correlator_laws.vanishing_variance import recursion_with, shown_exactly, zero_test
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.series.coefficients import Atoms
+from meanfield.symbolic.series.difference import NotFar
+from meanfield.symbolic.series.truncated import Calculus
 from meanfield.symbolic.steps import Step
 
 SHIFT_W, SHIFT_B = sp.symbols("c_1 b_1", real=True)

@@ -12,10 +12,7 @@ from meanfield.base.answers.results import MeanFieldError, Status, Term
 from meanfield.base.quantities import QUANTITIES
 from meanfield.base.symbols import Q0, K, l
 from meanfield.functions.activations import Activation
-from meanfield.symbolic.asymptotics.higher_order.coefficients import Atoms
-from meanfield.symbolic.asymptotics.higher_order.logseries import UNIT, key
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.correlator_laws.difference import Calculus, DifferenceExpansion
 from meanfield.symbolic.correlator_laws.scale_invariant import (
     Homogeneous,
     NotClosed,
@@ -27,6 +24,9 @@ from meanfield.symbolic.correlator_laws.scale_invariant import (
 from meanfield.symbolic.correlator_laws.systems import CARRIED, CorrelatorLaw, System
 from meanfield.symbolic.correlator_laws.vanishing_variance import far_enough, shown_exactly
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.series.coefficients import Atoms
+from meanfield.symbolic.series.ring import UNIT, key
+from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 
 @lru_cache(maxsize=64)
@@ -58,7 +58,7 @@ class ExactSystem(System):
                 self.polynomials[name] = self.way.solved(name, self.parts(name), of_others, _harmonic_rate)
         return self.polynomials[name]
 
-    def _solved(self, name: str) -> DifferenceExpansion:
+    def _solved(self, name: str) -> Truncated:
         return self.way.along(self.polynomial(name))
 
     def law(self, name: str, order: int) -> CorrelatorLaw:
@@ -108,10 +108,10 @@ def homogeneous_law(
     calculus = Calculus(atoms, bases=bases, transient=bias != 0 and kappa != 1)
     if kappa == 1:
         terms = {key(0): atoms.product(first["K"] - bias**2)} | ({key(1): atoms.product(bias**2)} if bias != 0 else {})
-        along = DifferenceExpansion({k: c for k, c in terms.items() if c}, None, ())
+        along = Truncated({k: c for k, c in terms.items() if c}, None, ())
         regime = regime if bias == 0 else "K grows linearly"
     else:
         c = atoms.product(first["K"] / kappa) if bias == 0 else atoms.of(sp.Symbol("C_K", positive=True))
-        along = DifferenceExpansion({UNIT: c}, None, (fmpq(1),))
+        along = Truncated({UNIT: c}, None, (fmpq(1),))
     system = System(recursion, PowersOfK(calculus, along, kappa), regime, Status.EXACT, shown_exactly)
     return far_enough(lambda _: system, name, order)

@@ -1,79 +1,45 @@
 r"""Expressions in K and in averages over K as power series with exact coefficients, at K = 0 and at a fixed K*.
 
-A series is Σ c_i y^{first + i}, as many coefficients as are known, y = √K or y = K − K*.
+y = √K or y = K − K* is 1/l of the ring: a series is Σ c_i l^{-i}, down to where it is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 
 import sympy as sp
 from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, ZERO, Atoms, Exact, rational
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, rational
+from meanfield.symbolic.series.expression_series import ExpressionSeries, no_rule
+from meanfield.symbolic.series.ring import UNIT, key
+from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 
-@dataclass(frozen=True)
-class PowerSeries:
-    """Σ_i c_i y^{first + i}, known up to (excluding) y^end."""
-
-    first: int
-    c: tuple[Exact, ...]
-
-    @property
-    def end(self) -> int:
-        return self.first + len(self.c)
-
-    def at(self, i: int) -> Exact:
-        return self.c[i - self.first] if self.first <= i < self.end else ZERO
-
-    def __add__(self, other: PowerSeries) -> PowerSeries:
-        first, end = min(self.first, other.first), min(self.end, other.end)
-        return PowerSeries(first, tuple(self.at(i) + other.at(i) for i in range(first, end)))
-
-    def __mul__(self, other: PowerSeries) -> PowerSeries:
-        known = min(len(self.c), len(other.c))
-        out = [ZERO] * known
-        for i, a in enumerate(self.c[:known]):
-            if a:
-                for j, b in enumerate(other.c[: known - i]):
-                    if b:
-                        out[i + j] = out[i + j] + a * b
-        return PowerSeries(self.first + other.first, tuple(out))
-
-    def inverse(self, reciprocal: Callable[[Exact], Exact]) -> PowerSeries:
-        front = reciprocal(self.c[0])
-        c: list[Exact] = []
-        for i in range(len(self.c)):
-            total = ONE if i == 0 else ZERO
-            for j in range(i):
-                total = total - self.c[i - j] * c[j]
-            c.append(total * front)
-        return PowerSeries(-self.first, tuple(c))
-
-    def stripped(self) -> PowerSeries:
-        """Without the zeros at its front."""
-        skip = next((i for i, c in enumerate(self.c) if c), len(self.c))
-        return PowerSeries(self.first + skip, self.c[skip:])
+def power_series(coefficients: Iterable[Exact], first: int = 0) -> Truncated:
+    """Σ_i c_i y^{first + i}, known as far as there are coefficients."""
+    held = {key(-i): c for i, c in enumerate(coefficients, first)}
+    return Truncated({k: c for k, c in held.items() if c}, fmpq(-first - len(held)))
 
 
-class Expander:
-    """Expressions as power series; `node` expands one average, `of_K` is the series of K itself."""
+class Expander(ExpressionSeries[Truncated]):
+    """Expressions as power series; `node` expands one average, `of_K` is the series of K itself, `length` the number
+    of coefficients that constants are taken to have."""
 
-    def __init__(self, atoms: Atoms, node: Callable[[sp.Expr], PowerSeries], of_K: PowerSeries, length: int) -> None:
-        self.atoms, self.node, self.of_K, self.length = atoms, node, of_K, length
-        self.known: dict[sp.Expr, PowerSeries] = {}
+    def __init__(
+        self, atoms: Atoms, node: Callable[[sp.Expr], Truncated], of_K: Truncated, length: int
+    ) -> None:
+        super().__init__()
+        self.atoms, self.node, self.length = atoms, node, length
+        self.calculus = Calculus(atoms)
+        self.known[K] = of_K
 
-    def __call__(self, e: sp.Expr) -> PowerSeries:
-        if e not in self.known:
-            found = self._series(e)
-            self.known[e] = PowerSeries(found.first, tuple(map(self._plain, found.c)))
-        return self.known[e]
+    def finished(self, found: Truncated) -> Truncated:
+        return self.calculus.made({k: self._plain(c) for k, c in found.terms.items()}, found.rest, ())
 
     def _plain(self, c: Exact) -> Exact:
         """A number with the powers of roots in it worked out: (√2)² is 2."""
@@ -82,36 +48,30 @@ class Expander:
             return c
         return exact(self.atoms, sp.expand(self.atoms.expr(c)))
 
-    def _series(self, e: sp.Expr) -> PowerSeries:
-        if e == K:
-            return self.of_K
-        if not e.has(K):
-            return PowerSeries(0, (self.number(e), *[ZERO] * (self.length - 1)))
-        if e.is_Mul or e.is_Add:
-            found = self(e.args[0])
-            for a in e.args[1:]:
-                found = found * self(a) if e.is_Mul else found + self(a)
-            return found.stripped()
-        if e.is_Pow and e.exp.is_Integer:
-            base = self(e.base).stripped()
-            if not base.c:
-                raise MeanFieldError(f"The expansion of {e} in K is not known far enough.")
-            if e.exp < 0:
-                base = base.inverse(self.reciprocal)
-            found = base
-            for _ in range(abs(int(e.exp)) - 1):
-                found = found * base
-            return found
-        if isinstance(e, Average):
-            return self.node(e)
-        raise MeanFieldError(f"The expansion of {e} in K is not among the rules.")
+    def number(self, c: Exact) -> Truncated:
+        """A number as a series."""
+        return Truncated({UNIT: c} if c else {}, fmpq(-self.length))
 
-    def number(self, e: sp.Expr) -> Exact:
-        """A number or a polynomial in symbols as a coefficient."""
-        return exact(self.atoms, e)
+    def constant(self, e: sp.Expr) -> Truncated:
+        return self.number(exact(self.atoms, e))
 
-    def reciprocal(self, c: Exact) -> Exact:
-        return self.atoms.reciprocal(c)
+    def plus(self, a: Truncated, b: Truncated) -> Truncated:
+        return self.calculus.plus(a, b)
+
+    def times(self, a: Truncated, b: Truncated) -> Truncated:
+        return self.calculus.times(a, b)
+
+    def power(self, base: Truncated, n: sp.Expr) -> Truncated:
+        if not n.is_Integer:
+            raise MeanFieldError(f"The power {n} of a series in K is not among the rules.")
+        if not base.terms:
+            raise MeanFieldError("The expansion in K of what is raised to a power is not known far enough.")
+        return self.calculus.power(base, int(n))
+
+    def part(self, e: sp.Expr) -> Truncated:
+        if not isinstance(e, Average):
+            raise MeanFieldError(no_rule(e))
+        return self.node(e)
 
 
 def exact(atoms: Atoms, e: sp.Expr) -> Exact:
@@ -137,17 +97,16 @@ def exact(atoms: Atoms, e: sp.Expr) -> Exact:
 def near_zero(atoms: Atoms, order: int, change: Callable[[sp.Expr], sp.Expr] = sp.expand) -> Expander:
     """Series in y = √K, each average known to K^order; change: what is done to a coefficient first."""
 
-    def node(one: sp.Expr) -> PowerSeries:
+    def node(one: sp.Expr) -> Truncated:
         law = at_zero(one, order)
         if any(t.logs != 0 or t.rate != 0 or not (2 * t.power).is_Integer for t in law.terms):
             raise MeanFieldError(f"{one} is no series in powers of sqrt(K) as K → 0.")
         end = 2 * order + 2 if isinstance(law.remainder, str) else int(sp.ceiling(2 * law.remainder))
-        held = {int(2 * t.power): exact(atoms, change(t.coefficient)) for t in law.terms}
-        first = min(held, default=end)
-        return PowerSeries(first, tuple(held.get(i, ZERO) for i in range(first, end)))
+        held = {key(-int(2 * t.power)): exact(atoms, change(t.coefficient)) for t in law.terms}
+        return Calculus(atoms).made(held, fmpq(-end), ())
 
-    of_K = PowerSeries(2, (ONE, *[ZERO] * (2 * order + 1)))
-    return Expander(atoms, node, of_K, 2 * order + 2)
+    length = 2 * order + 2
+    return Expander(atoms, node, power_series([ONE, *[ZERO] * (length - 1)], 2), length)
 
 
 def rounded(x: sp.Expr, digits: int) -> fmpq:

@@ -15,12 +15,9 @@ from meanfield.base.answers.results import MeanFieldError, Status
 from meanfield.base.symbols import J, K, sigma_b, sigma_w
 from meanfield.functions.activations import Activation
 from meanfield.symbolic.asymptotics.depth import critical_law
-from meanfield.symbolic.asymptotics.higher_order.coefficients import Atoms, Exact, of
-from meanfield.symbolic.asymptotics.higher_order.coefficients import rational as as_fmpq
 from meanfield.symbolic.asymptotics.slow import derivative, slow_approach
 from meanfield.symbolic.asymptotics.slow import taylor as powers_near
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.correlator_laws.difference import Calculus
 from meanfield.symbolic.correlator_laws.local_series import exact
 from meanfield.symbolic.correlator_laws.settings import HalfStable, SlowPoint, settled
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, System
@@ -31,6 +28,9 @@ from meanfield.symbolic.finite_width.correlator_recursions import correlator_rec
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, FixedPoints
 from meanfield.symbolic.fixed_points.certified_roots import enclose, evaluate, rational
 from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbolic.series.coefficients import Atoms, Exact, of
+from meanfield.symbolic.series.coefficients import rational as as_fmpq
+from meanfield.symbolic.series.truncated import Calculus
 
 DIGITS = 18  # that a number at K* > 0 must have
 SHOWN = 15  # that are stated

@@ -17,10 +17,10 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, l
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, Exact, of
-from meanfield.symbolic.asymptotics.higher_order.logseries import NONE, UNIT, Key, key, plus
-from meanfield.symbolic.correlator_laws.difference import Calculus, DifferenceExpansion
 from meanfield.symbolic.recursion import closed
+from meanfield.symbolic.series.coefficients import ONE, Exact, of
+from meanfield.symbolic.series.ring import NONE, UNIT, Key, key, plus
+from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 #: degree in K where rates of biases are 0: z has ½, a tangent kernel 1
 DEGREE = {"K": 1, "Theta": 1, "G1": 1, "Theta1": 1, "J": 1, "D_J": 1, "F_J": 1, "J1_J": 0}
@@ -116,7 +116,7 @@ def expr_of(f: Polynomial) -> sp.Expr:
 class Homogeneous:
     """What functions of K are where φ is homogeneous and K^l = K¹ κ^{l-1}.
 
-    start: values at layer 1; K1, kappa: numbers. `along` makes an `DifferenceExpansion` of a polynomial in l and H_l.
+    start: values at layer 1; K1, kappa: numbers. `along` makes a `Truncated` series of a polynomial in l and H_l.
     """
 
     calculus: Calculus
@@ -166,20 +166,20 @@ class Homogeneous:
         _add(found, {(0, 0): self.start[name] - harmonic, (0, 1): harmonic})  # Σ_{m<l} 1/(m+1) = H_l − 1
         return {k: sp.simplify(c) for k, c in found.items() if sp.simplify(c) != 0} or {}
 
-    def along(self, f: Polynomial) -> DifferenceExpansion:
+    def along(self, f: Polynomial) -> Truncated:
         """Its series in l and log l."""
         calc = self.calculus
         none = (NONE,) * len(calc.bases)
         total = calc.constant(of(fmpq(0)))
         for (a, b), c in f.items():
-            part = DifferenceExpansion({key(a): calc.atoms.product(c)}, None, none)
+            part = Truncated({key(a): calc.atoms.product(c)}, None, none)
             for _ in range(b):
                 part = calc.times(part, self._harmonic)
             total = calc.plus(total, part)
         return total
 
     @property
-    def _harmonic(self) -> DifferenceExpansion:
+    def _harmonic(self) -> Truncated:
         """H_l = log l + γ + 1/(2l) − Σ B_{2k}/(2k l^{2k})."""
         calc = self.calculus
         log: Key = (NONE, NONE, fmpq(1), 0)
@@ -187,7 +187,7 @@ class Homogeneous:
         for k in range(1, HARMONIC // 2):
             b = sp.bernoulli(2 * k)
             terms = plus(terms, {key(-2 * k): of(fmpq(-int(b.p), int(b.q) * 2 * k))})
-        return DifferenceExpansion(terms, fmpq(-HARMONIC), (NONE,) * len(calc.bases))
+        return Truncated(terms, fmpq(-HARMONIC), (NONE,) * len(calc.bases))
 
 
 @dataclass(frozen=True)
@@ -195,19 +195,19 @@ class PowersOfK:
     """The `Setting` of a homogeneous φ: every coefficient is c K^j, and K^l is known. kappa: χ_K = χ_J."""
 
     calculus: Calculus
-    K: DifferenceExpansion
+    K: Truncated
     kappa: sp.Expr
 
-    def coefficient(self, e: sp.Expr) -> DifferenceExpansion:
+    def coefficient(self, e: sp.Expr) -> Truncated:
         calc, found = self.calculus, monomials(e)
         if any(not j.is_Integer for _, j in found):
             raise MeanFieldError(f"{e} is no sum of whole powers of K.")
         parts = [calc.scaled(calc.power(self.K, int(j)), calc.atoms.product(c)) for c, j in found]
         return calc.plus(*parts) if parts else calc.constant(of(fmpq(0)))
 
-    def multiplier(self, e: sp.Expr) -> DifferenceExpansion:
+    def multiplier(self, e: sp.Expr) -> Truncated:
         ((c, j),) = monomials(e)
         a = next((a for a in range(-1, 5) if sp.simplify(c - self.kappa**a) == 0), None)
         if a is None or j != 0:
             raise MeanFieldError(f"The multiplier {e} is no power of chi_K.")
-        return DifferenceExpansion({UNIT: ONE}, None, tuple(fmpq(a) for _ in self.calculus.bases))
+        return Truncated({UNIT: ONE}, None, tuple(fmpq(a) for _ in self.calculus.bases))

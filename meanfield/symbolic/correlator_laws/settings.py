@@ -1,6 +1,6 @@
 r"""What functions of K are along K^l as l → ∞: where K falls to 0, and where it settles at K* > 0.
 
-A `Setting` turns a coefficient of a map (an expression in K and averages over it) into an `DifferenceExpansion` in l.
+A `Setting` turns a coefficient of a map (an expression in K and averages over it) into a `Truncated` series in l.
 Near a critical K* the distance is y, y′ = y(1 + g(y)); with u = A y^{-m} the map is u′ = u + 1 + Σ f_k u^{-k/m}, so u =
 l + v with a v that is a series in l and log l up to a constant, which the start decides. Elsewhere K comes
 exponentially close, and a coefficient is its value at K*.
@@ -10,7 +10,6 @@ Source: derived here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
@@ -21,11 +20,12 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, ZERO, Atoms, Exact, of
-from meanfield.symbolic.asymptotics.higher_order.logseries import NONE, UNIT, Series, binomial, key, plus, scaled
-from meanfield.symbolic.correlator_laws.difference import ROUNDS, Calculus, DifferenceExpansion, Rate
-from meanfield.symbolic.correlator_laws.local_series import Expander, PowerSeries
+from meanfield.symbolic.correlator_laws.local_series import Expander, power_series
 from meanfield.symbolic.equality import equal, same_structure
+from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, of
+from meanfield.symbolic.series.recurrences import growing
+from meanfield.symbolic.series.ring import NONE, UNIT, binomial, key, plus, scaled
+from meanfield.symbolic.series.truncated import Calculus, Rate, Truncated, leading
 
 C_K = sp.Symbol("C_K", real=True)
 Taylor = Callable[[sp.Expr, int], list[fmpq]]
@@ -37,8 +37,8 @@ class Setting(Protocol):
 
     @property
     def calculus(self) -> Calculus: ...
-    def coefficient(self, e: sp.Expr) -> DifferenceExpansion: ...
-    def multiplier(self, e: sp.Expr) -> DifferenceExpansion: ...
+    def coefficient(self, e: sp.Expr) -> Truncated: ...
+    def multiplier(self, e: sp.Expr) -> Truncated: ...
 
 
 class Approach:
@@ -50,75 +50,69 @@ class Approach:
     """
 
     def __init__(
-        self, calculus: Calculus, expander: Expander, gain: PowerSeries, share: int, reach: int, start: bool = True
+        self,
+        calculus: Calculus,
+        expander: Expander,
+        gain: Truncated,
+        share: int,
+        reach: int,
+        start: bool = True,
     ) -> None:
         self.start = calculus.atoms.of(C_K) if start else ZERO
         self.calculus, self.expander, self.reach = calculus, expander, fmpq(reach)
-        self.gain, self.share = gain.stripped(), share
-        if not self.gain.c:
+        self.gain, self.share = gain, share
+        if not gain.terms:
             raise MeanFieldError("K' − K is smaller than every power here, so K is no power of l; no law is derived.")
-        self.m = self.gain.first  # y^m is what leads the gain
-        lead = self.gain.c[0]
-        self.A = calculus.reciprocal((-lead).scaled(fmpq(self.m, share)))
-        self.known: dict[int, DifferenceExpansion] = {}
+        self.m, lead = leading(gain)  # y^m is what leads the gain
+        self.A = calculus.atoms.reciprocal((-lead).scaled(fmpq(self.m, share)))
+        self.known: dict[int, Truncated] = {}
 
     def _amplitude(self, k: int) -> Exact:
         """A^{k/m}, so that y^k = A^{k/m} u^{-k/m}."""
         whole, part = divmod(k, self.m)
         out = ONE
         for _ in range(abs(whole)):
-            out = out * (self.A if whole > 0 else self.calculus.reciprocal(self.A))
+            out = out * (self.A if whole > 0 else self.calculus.atoms.reciprocal(self.A))
         if part:
             atoms = self.calculus.atoms
             out = out * atoms.of(atoms.expr(self.A) ** sp.Rational(part, self.m))
         return out
 
     @cached_property
-    def u(self) -> DifferenceExpansion:
+    def u(self) -> Truncated:
         """A y^{-m} = l + …, with the constant of the start."""
-        m, power = self.m, fmpq(-self.m, self.share)
-        length, total, part = len(self.gain.c), None, None
-        for j in range(1, 1 + math.ceil(length / m) + 1):
-            part = self.gain if part is None else part * self.gain
-            term = PowerSeries(part.first, tuple(c * binomial(power, j) for c in part.c))
-            total = term if total is None else total + term
-        assert total is not None
-        f = {k - m: total.at(k) * self._amplitude(k) for k in range(m + 1, total.end)}
-        rest = max(fmpq(1) - fmpq(total.end - m, m), -self.reach)
-        calc, ring = self.calculus, self.calculus.ring(rest)
-        v: Series = {}
-        for _ in range(ROUNDS):
-            u = calc.made(plus({key(1): ONE}, v), rest, ())
-            right = plus(
-                *[scaled(calc.real_power(u, fmpq(-k, m)).terms, c, key(1)) for k, c in f.items() if c],
-                calc.beyond(ring, v),
-            )
-            new = {k: c for k, c in plus(ring.solved(right), {UNIT: self.start}).items() if c and ring.keeps(k)}
-            if new == v:
-                return calc.made(plus({key(1): ONE}, v), rest, (NONE,) * len(calc.bases))
-            v = new
-        raise MeanFieldError("The expansion of K at large depth does not converge.")
+        m, power, near = self.m, fmpq(-self.m, self.share), self.gain.rest
+        assert near is not None
+        ring = self.expander.calculus.ring(near)
+        total = ring.composed(ring.powers(self.gain.terms), lambda j: binomial(power, j))
+        f = {-int(k[0].p) - m: c * self._amplitude(-int(k[0].p)) for k, c in total.items() if near < k[0] < -m}
+        rest = max(fmpq(2) + near / m, -self.reach)
+        calc = self.calculus
+        steps = {((fmpq(-k, m), NONE), 0): c for k, c in f.items() if c}
+        w = growing(calc.ring(rest - 1), steps, ZERO, {key(-1): self.start})
+        return calc.made(scaled(plus({UNIT: ONE}, w), ONE, key(1)), rest, (NONE,) * len(calc.bases))
 
-    def y(self, k: int) -> DifferenceExpansion:
+    def y(self, k: int) -> Truncated:
         """y^k along the layers."""
         if k not in self.known:
             found = self.calculus.real_power(self.u, fmpq(-k, self.m))
             self.known[k] = self.calculus.scaled(found, self._amplitude(k))
         return self.known[k]
 
-    def along(self, series: PowerSeries) -> DifferenceExpansion:
+    def along(self, series: Truncated) -> Truncated:
         """A series in y as one in l."""
-        calc = self.calculus
-        parts = [calc.scaled(self.y(k), c) for k, c in zip(range(series.first, series.end), series.c) if c]
-        bound = fmpq(-series.end, self.m)
+        calc, near = self.calculus, series.rest
+        assert near is not None
+        parts = [calc.scaled(self.y(-int(k[0].p)), c) for k, c in calc.ring(near).ordered(series.terms)]
+        bound = near / self.m
         whole = calc.plus(*parts) if parts else calc.constant(ZERO)
         rest = bound if whole.rest is None else max(bound, whole.rest)
         return calc.made(whole.terms, rest, whole.rate)
 
-    def coefficient(self, e: sp.Expr) -> DifferenceExpansion:
+    def coefficient(self, e: sp.Expr) -> Truncated:
         return self.along(self.expander(e))
 
-    def multiplier(self, e: sp.Expr) -> DifferenceExpansion:
+    def multiplier(self, e: sp.Expr) -> Truncated:
         return self.coefficient(e)
 
 
@@ -126,7 +120,7 @@ def power_law_at_zero(
     calculus: Calculus, expander: Expander, step: sp.Expr, reach: int, start: bool = True
 ) -> Approach:
     """K falls to 0 as a power of l: K' = K(1 + g(√K)). Raises: MeanFieldError where g is not led by a power."""
-    gain = (expander(step / K) + PowerSeries(0, (-ONE, *[ZERO] * (expander.length - 1)))).stripped()
+    gain = expander.calculus.plus(expander(step / K), expander.number(-ONE))
     return Approach(calculus, expander, gain, 2, reach, start)
 
 
@@ -140,14 +134,14 @@ class Settled:
     def __init__(self, calculus: Calculus, value: Value, chi_K: sp.Expr, chi_J: sp.Expr, rates: list[Rate]) -> None:
         self.calculus, self.value, self.chi_K, self.chi_J, self.rates = calculus, value, chi_K, chi_J, rates
 
-    def coefficient(self, e: sp.Expr) -> DifferenceExpansion:
+    def coefficient(self, e: sp.Expr) -> Truncated:
         c, rate = self.value(e)
-        return DifferenceExpansion({UNIT: c} if c else {}, None, rate)
+        return Truncated({UNIT: c} if c else {}, None, rate)
 
-    def multiplier(self, e: sp.Expr) -> DifferenceExpansion:
+    def multiplier(self, e: sp.Expr) -> Truncated:
         a, b = powers_of(e, self.chi_K, self.chi_J)
         rate = tuple(a * x + b * y for x, y in zip(*self.rates))
-        return DifferenceExpansion({UNIT: ONE}, None, rate)
+        return Truncated({UNIT: ONE}, None, rate)
 
 
 def powers_of(e: sp.Expr, chi_K: sp.Expr, chi_J: sp.Expr) -> tuple[int, int]:
@@ -181,10 +175,11 @@ def falling(atoms: Atoms, expander: Expander, chi_K: sp.Expr, chi_J: sp.Expr, sl
     start = sp.Symbol("C_K", positive=True)
 
     def value(e: sp.Expr) -> tuple[Exact, Rate]:
-        found = expander(e).stripped()
-        if not found.c:
+        found = expander(e)
+        if not found.terms:
             raise MeanFieldError("A coefficient is smaller than every power of K that was looked at.")
-        return found.c[0] * atoms.of(start ** sp.Rational(found.first, 2)), (fmpq(found.first, 2),)
+        first, c = leading(found)
+        return c * atoms.of(start ** sp.Rational(first, 2)), (fmpq(first, 2),)
 
     return Settled(calculus, value, chi_K, chi_J, [(fmpq(1),), (fmpq(1),)])
 
@@ -205,31 +200,27 @@ class HalfStable(Approach):
         def numbers(e: sp.Expr) -> list[fmpq]:
             return [x * scale**k for k, x in enumerate(taylor(e, length))]
 
-        def node(e: sp.Expr) -> PowerSeries:
-            return PowerSeries(0, tuple(of(x) for x in numbers(e)))
+        def node(e: sp.Expr) -> Truncated:
+            return power_series(map(of, numbers(e)))
 
-        place = PowerSeries(0, (of(taylor(K, 1)[0]), of(scale), *[ZERO] * (length - 2)))
+        place = power_series([of(taylor(K, 1)[0]), of(scale), *[ZERO] * (length - 2)])
         ahead = numbers(step)[2:]
         ahead = [x / scale for x in ahead]  # y' = y − y² + …
-        gain = PowerSeries(1, (-ONE, *map(of, ahead[1:])))
-        self.chi_J = PowerSeries(0, (ONE, -lam, *map(of, numbers(chi_J)[2:])))
-        slopes = [c.scaled(fmpq(k)) for k, c in zip(range(2, 2 + length), gain.c)]
-        self.chi_K = PowerSeries(0, (ONE, *slopes))
-        super().__init__(calculus, Expander(atoms, node, place, length), gain, 1, reach)
+        gain = [-ONE, *map(of, ahead[1:])]
+        self.chi_J = power_series([ONE, -lam, *map(of, numbers(chi_J)[2:])])
+        self.chi_K = power_series([ONE, *[c.scaled(fmpq(k)) for k, c in enumerate(gain, 2)]])
+        super().__init__(calculus, Expander(atoms, node, place, length), power_series(gain, 1), 1, reach)
 
-    def multiplier(self, e: sp.Expr) -> DifferenceExpansion:
+    def multiplier(self, e: sp.Expr) -> Truncated:
         return self.along(_powers(e, self)[0])
 
 
-def _powers(e: sp.Expr, at: HalfStable | SlowPoint) -> tuple[PowerSeries, int]:
+def _powers(e: sp.Expr, at: HalfStable | SlowPoint) -> tuple[Truncated, int]:
     """(χ_K^a χ_J^b as a series in y, by the series of both at a point; b)."""
     a, b = powers_of(e, at.chi_K_expr, at.chi_J_expr)
-    found = PowerSeries(0, (ONE, *[ZERO] * (len(at.chi_J.c) - 1)))
-    for _ in range(a):
-        found = found * at.chi_K
-    for _ in range(abs(b)):
-        found = found * (at.chi_J if b > 0 else at.chi_J.inverse(at.calculus.reciprocal))
-    return found, b
+    calc = at.expander.calculus
+    found = calc.times(Truncated({UNIT: ONE}, at.chi_J.rest), calc.power(at.chi_K, a))
+    return calc.times(found, calc.power(at.chi_J, b)), b
 
 
 class SlowPoint(Approach):
@@ -250,18 +241,18 @@ class SlowPoint(Approach):
         reach: int,
     ) -> None:
         self.chi_J_expr, self.chi_K_expr = chi_J, sp.diff(step, K)
-        front = calculus.reciprocal(steep)
-        self.chi_J = PowerSeries(0, (ONE, *[c * front for c in taylor(chi_J, length)[1:]]))
+        front = calculus.atoms.reciprocal(steep)
+        self.chi_J = power_series([ONE, *[c * front for c in taylor(chi_J, length)[1:]]])
         change = [c.scaled(fmpq(side)) for c in taylor(sp.expand(step - K), length + 1)]
-        gain = PowerSeries(0, tuple(change[1:]))
-        self.chi_K = PowerSeries(0, (ONE, *[c.scaled(fmpq(k)) for k, c in enumerate(change[2:], 2)]))
+        self.chi_K = power_series([ONE, *[c.scaled(fmpq(k)) for k, c in enumerate(change[2:], 2)]])
 
-        def node(e: sp.Expr) -> PowerSeries:
-            return PowerSeries(0, tuple(taylor(e, length)))
+        def node(e: sp.Expr) -> Truncated:
+            return power_series(taylor(e, length))
 
-        super().__init__(calculus, Expander(calculus.atoms, node, node(K), length), gain, 1, reach)
+        expander = Expander(calculus.atoms, node, node(K), length)
+        super().__init__(calculus, expander, power_series(change[1:]), 1, reach)
 
-    def multiplier(self, e: sp.Expr) -> DifferenceExpansion:
+    def multiplier(self, e: sp.Expr) -> Truncated:
         found, b = _powers(e, self)
         along = self.along(found)
         return replace(along, rate=tuple(fmpq(b) for _ in self.calculus.bases))

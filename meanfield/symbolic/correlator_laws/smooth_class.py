@@ -20,12 +20,13 @@ from meanfield.base.arguments import choice, flag, scalar, shown, validated
 from meanfield.base.symbols import l, parameter, z
 from meanfield.functions.activations import activation as record
 from meanfield.functions.reading.parser import parse
-from meanfield.symbolic.asymptotics.higher_order.coefficients import Atoms, rational
-from meanfield.symbolic.correlator_laws.difference import Calculus, NotFar
 from meanfield.symbolic.correlator_laws.local_series import near_zero
 from meanfield.symbolic.correlator_laws.settings import power_law_at_zero
 from meanfield.symbolic.correlator_laws.systems import CARRIED, System
 from meanfield.symbolic.finite_width.correlator_recursions import ORDER, correlator_recursion
+from meanfield.symbolic.series.coefficients import Atoms, rational
+from meanfield.symbolic.series.difference import NotFar
+from meanfield.symbolic.series.truncated import Calculus
 
 s1, s2, s3, s4 = S = tuple(parameter(f"s_{i}") for i in range(1, 5))
 _C, _P = sp.Symbol("c", positive=True), sp.Symbol("p", real=True)

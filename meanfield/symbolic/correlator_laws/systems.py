@@ -1,7 +1,7 @@
 r"""Large-depth laws of the correlators of order 1/n, divided by what they are measured in, and of Θ.
 
 The maps of the correlators are a triangular linear system driven by K: each is x′ = m(K) x + s(K, those before it). A
-`Setting` says what functions of K are at large depth, `Calculus.solved` solves one equation after the other, and what
+`Setting` says what functions of K are at large depth, `difference.solved` solves one equation after the other, and what
 the start decides is kept as a constant C_x. Sources that cancel leave their next orders, since every series goes on
 below its leading term and says down to where it is known.
 
@@ -23,12 +23,13 @@ from meanfield.base.answers.results import Law, MeanFieldError, Status, Term, of
 from meanfield.base.quantities import QUANTITIES
 from meanfield.base.symbols import K, l
 from meanfield.symbolic.asymptotics.depth import DepthLaw
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ZERO, Exact, expression
-from meanfield.symbolic.asymptotics.higher_order.logseries import Key, key
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.correlator_laws.difference import Calculus, DifferenceExpansion, NotFar
 from meanfield.symbolic.correlator_laws.settings import Setting
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.series.coefficients import ZERO, Exact, expression
+from meanfield.symbolic.series.difference import NotFar, home_of, solved
+from meanfield.symbolic.series.ring import Key, key
+from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 #: what a correction of a mean is divided by, where the recursion carries the quotient
 CARRIED = {"J1": "J1_J"}
@@ -120,15 +121,15 @@ class System:
         self.calculus: Calculus = setting.calculus
         self.number = number
         self.names = {v.symbol: v.name for v in recursion.state}
-        self.solutions: dict[str, DifferenceExpansion] = {}
+        self.solutions: dict[str, Truncated] = {}
 
-    def solution(self, name: str) -> DifferenceExpansion:
+    def solution(self, name: str) -> Truncated:
         """X^l of one variable of the recursion."""
         if name not in self.solutions:
             self.solutions[name] = self._solved(name)
         return self.solutions[name]
 
-    def _solved(self, name: str) -> DifferenceExpansion:
+    def _solved(self, name: str) -> Truncated:
         if name == "K":
             return self.setting.coefficient(K)
         calc = self.calculus
@@ -146,10 +147,11 @@ class System:
             sources.append(source)
         total = calc.plus(*sources) if sources else calc.constant(ZERO)
         if multiplier is None:  # χ_K = 0: no layer remembers the one before
-            return calc.earlier(total)
-        if self.bare and total.terms and calc.size(calc.home(multiplier)) < calc.top(total) + 1:
-            return calc.solved(multiplier, total, lambda: ZERO)
-        return calc.solved(multiplier, total, lambda: calc.atoms.of(sp.Symbol(f"C_{name}", real=True)))
+            return calc.later(total, -1)
+        most = calc.lead(total) if total.terms else None
+        if self.bare and most is not None and calc.size(home_of(calc, multiplier)) < most + 1:
+            return solved(calc, multiplier, total, lambda: ZERO)
+        return solved(calc, multiplier, total, lambda: calc.atoms.of(sp.Symbol(f"C_{name}", real=True)))
 
     def parts(self, name: str) -> dict[tuple[sp.Expr, sp.Expr], sp.Expr]:
         """The map of a variable: (product of variables, what holds l) → a coefficient, a function of K."""
@@ -165,7 +167,7 @@ class System:
             groups[place] = groups.get(place, sp.S.Zero) + sp.Mul(*held["rest"])
         return {place: c for place, c in groups.items() if c != 0}
 
-    def rate(self, e: sp.Expr) -> DifferenceExpansion:
+    def rate(self, e: sp.Expr) -> Truncated:
         """A learning rate of the layer that is made, l + 1, as a series in 1/l."""
         calc = self.calculus
         if e == 1:
@@ -182,9 +184,9 @@ class System:
                 raise MeanFieldError(f"The learning rate {e} is no series in powers of 1/l; no law is derived for it.")
             terms[key(fmpq(-int(p.p), int(p.q)))] = calc.atoms.of(c)
         rest = fmpq(-TAIL) if series.has(sp.Order) else None
-        return DifferenceExpansion(terms, rest, (fmpq(0),) * len(calc.bases))
+        return Truncated(terms, rest, (fmpq(0),) * len(calc.bases))
 
-    def normalized(self, name: str) -> tuple[DifferenceExpansion, tuple[tuple[str, int], ...]]:
+    def normalized(self, name: str) -> tuple[Truncated, tuple[tuple[str, int], ...]]:
         """X over its powers of K and Θ, and what these are."""
         over = QUANTITIES[name].over
         if name in CARRIED:
@@ -230,7 +232,7 @@ class System:
         own = law.variable, law.point, law.terms, law.remainder, law.remainder_logs
         return CorrelatorLaw(*own, name, self.regime, self.status, over=over, after=self.after)
 
-    def exponential(self, x: DifferenceExpansion) -> sp.Expr:
+    def exponential(self, x: Truncated) -> sp.Expr:
         rate = sp.S.Zero
         for r, b in zip(x.rate, self.calculus.bases):
             rate += expression(r) * sp.log(b)

@@ -14,13 +14,14 @@ from meanfield.base.answers.results import MeanFieldError, Status
 from meanfield.base.symbols import J, K
 from meanfield.functions.activations import Activation
 from meanfield.functions.activations import activation as record
-from meanfield.symbolic.asymptotics.higher_order.coefficients import TRIAL, Atoms, Exact
-from meanfield.symbolic.correlator_laws.difference import Calculus, NotFar
 from meanfield.symbolic.correlator_laws.local_series import near_zero
 from meanfield.symbolic.correlator_laws.settings import Approach, falling, power_law_at_zero
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, System
 from meanfield.symbolic.finite_width.correlator_recursions import NEED_CURVATURE, ORDER, correlator_recursion
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.series.coefficients import TRIAL, ZERO, Atoms, Exact
+from meanfield.symbolic.series.difference import NotFar
+from meanfield.symbolic.series.truncated import Calculus, leading
 
 REACHES = (0, 1, 3, 6)  # beyond the order that is asked for, where leading sources cancel
 
@@ -78,9 +79,9 @@ def _at_zero(
     recursion = recursion_with(phi, weights, sigma, rates).subs({"sigma_b": 0})
     atoms = Atoms()
     expander = near_zero(atoms, reach + 3)
-    slope = expander(recursion["K"] / K).stripped()
-    kappa = atoms.expr(slope.c[0]) if slope.first == 0 and slope.c else sp.nan
-    kappa = sp.simplify(kappa)
+    slope = expander(recursion["K"] / K)
+    first, c = leading(slope) if slope.terms else (1, ZERO)
+    kappa = sp.simplify(atoms.expr(c)) if first == 0 else sp.nan
     if kappa == 1:
         calculus = Calculus(atoms, is_zero=zero_test(atoms))
         near = power_law_at_zero(calculus, expander, recursion["K"], reach + 1)

@@ -15,12 +15,14 @@ Source: derived here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from flint import fmpq
 
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, of
-from meanfield.symbolic.asymptotics.higher_order.leading_order import MARGINAL, Leading, NoFurther
-from meanfield.symbolic.asymptotics.higher_order.logseries import NONE, UNIT, Key, Ring, Series, over, plus, scaled
+from meanfield.symbolic.asymptotics.higher_order.leading_order import MARGINAL, Leading
+from meanfield.symbolic.series.coefficients import of
+from meanfield.symbolic.series.recurrences import balanced, differences
+from meanfield.symbolic.series.ring import UNIT, Key, Ring, Series, plus, scaled
 
 
 @dataclass(frozen=True)
@@ -46,15 +48,9 @@ def solve(leading: Leading, floor: fmpq, depth: fmpq) -> Solved:
     free: Series = {}
     if leading.size(home) < (0, 0, 0):
         free = {home: leading.atoms.of(leading.start / leading.amplitude)}
-    eps: Series = {}
-    for _ in range(200):
-        source, ring = leading.ring(floor, depth), leading.ring(floor, depth)
-        new = ring.cut(plus(ring.solved(_small(leading, source, eps), slope, leading.r - leading.kappa2), free))
-        if new == eps:
-            break
-        eps = new
-    else:
-        raise NoFurther("The further terms of K do not converge.")
+    source, ring = leading.ring(floor, depth), leading.ring(floor, depth)
+    right = partial(_small, leading, source)
+    eps = balanced(ring, right, slope, leading.r - leading.kappa2, free, "the further terms of K")
     averages = _answering(leading, leading.rest)
     rest = ring.largest(ring.lost, _answering(leading, source.lost), averages)
     if leading.soft:
@@ -70,7 +66,8 @@ def _answering(leading: Leading, k: Key | None) -> Key | None:
 
 
 def _small(leading: Leading, ring: Ring, eps: Series) -> Series:
-    """N(ε)."""
+    """N(ε); `ring.lost` is what it leaves out."""
+    ring.lost = None
     parts = leading.evaluated(ring, leading.pieces, leading.eta(ring, eps))
     for p in leading.pieces:
         if leading.full(p) in (UNIT, MARGINAL):
@@ -80,15 +77,3 @@ def _small(leading: Leading, ring: Ring, eps: Series) -> Series:
                 parts.append({UNIT: -leading._constant(p)})
     parts.append({MARGINAL: of(-leading.r)})
     return ring.cut(plus(*parts, *differences(leading.key, ring, eps)))
-
-
-def differences(lead: Key, ring: Ring, eps: Series) -> list[Series]:
-    """-l Σ_{j ≥ 2} Dʲ/j! of X, over its leading term l^…: what X′ - X is beyond dX/dl."""
-    up: Key = (fmpq(1), NONE, NONE, 0)
-    base = over(lead, up)  # of l·Dʲ(1 + ε)
-    change, factor, n, out = ring.derivative(scaled(plus({UNIT: ONE}, eps), ONE, up), base), fmpq(1), 1, []
-    while change:
-        n, factor = n + 1, factor / (n + 1)
-        change = ring.derivative(change, base)
-        out.append(scaled(change, of(-factor)))
-    return out

@@ -14,22 +14,8 @@ from functools import cached_property
 import sympy as sp
 from flint import fmpq
 
-from meanfield.symbolic.asymptotics.higher_order.coefficients import Atoms
 from meanfield.symbolic.asymptotics.higher_order.corrections import Solved, solve
-from meanfield.symbolic.asymptotics.higher_order.exponents import Basis, NoFurther
 from meanfield.symbolic.asymptotics.higher_order.leading_order import Leading
-from meanfield.symbolic.asymptotics.higher_order.logseries import (
-    NONE,
-    UNIT,
-    Key,
-    Ring,
-    Series,
-    TooLong,
-    key,
-    over,
-    plus,
-    times,
-)
 from meanfield.symbolic.asymptotics.higher_order.series_solution import (
     Corrections,
     SeriesSolution,
@@ -41,8 +27,23 @@ from meanfield.symbolic.asymptotics.higher_order.series_solution import (
     stated,
 )
 from meanfield.symbolic.asymptotics.log_growth import Growth
+from meanfield.symbolic.asymptotics.schedules.balance import Exponent
 from meanfield.symbolic.asymptotics.schedules.branch import Branch
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
+from meanfield.symbolic.series.coefficients import Atoms
+from meanfield.symbolic.series.exponents import Basis, NoFurther
+from meanfield.symbolic.series.ring import (
+    NONE,
+    UNIT,
+    Key,
+    Ring,
+    Series,
+    TooLong,
+    key,
+    over,
+    plus,
+    times,
+)
 
 OF_K = "C_K"  # C of the law of K, in the law of J
 MOST_ORDER = 12
@@ -63,7 +64,7 @@ class Trial:
             ends,
             name,
         )
-        self.atoms, self.basis = Atoms(), Basis()
+        self.atoms, self.basis = Atoms(), Basis(keeper=Exponent)
         self.fast = bool(regime.K.stretched or regime.K.products)  # K outgrows every power, by a linear feedback
 
     @cached_property

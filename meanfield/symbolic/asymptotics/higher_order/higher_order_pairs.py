@@ -19,24 +19,8 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K as VARIANCE
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ZERO, Exact, of, rational
-from meanfield.symbolic.asymptotics.higher_order.corrections import differences
-from meanfield.symbolic.asymptotics.higher_order.exponents import NoFurther
 from meanfield.symbolic.asymptotics.higher_order.higher_order_laws import Trial, inside, searched
 from meanfield.symbolic.asymptotics.higher_order.leading_order import MARGINAL, Piece
-from meanfield.symbolic.asymptotics.higher_order.logseries import (
-    NONE,
-    UNIT,
-    Key,
-    Part,
-    Ring,
-    Series,
-    binomial,
-    over,
-    plus,
-    scaled,
-    times,
-)
 from meanfield.symbolic.asymptotics.higher_order.series_solution import (
     Corrections,
     SeriesSolution,
@@ -49,6 +33,22 @@ from meanfield.symbolic.asymptotics.schedules.branch import Branch
 from meanfield.symbolic.asymptotics.schedules.power_tails import tail
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.averages.expansions.closeness import stretch_powers
+from meanfield.symbolic.series.coefficients import ZERO, Exact, of, rational
+from meanfield.symbolic.series.exponents import NoFurther
+from meanfield.symbolic.series.recurrences import balanced, differences
+from meanfield.symbolic.series.ring import (
+    NONE,
+    UNIT,
+    Key,
+    Part,
+    Ring,
+    Series,
+    binomial,
+    over,
+    plus,
+    scaled,
+    times,
+)
 
 START = sp.Symbol("C", real=True)
 AMPLITUDE = sp.Symbol("C", positive=True)
@@ -229,19 +229,16 @@ class PairTrial(Trial):
         slope = (-gap[0], -gap[1])
         free: Series = {home: self.atoms.of(START)} if sizes.size(home) < (0, 0, 0) else {}
         eta, rest = ({}, None) if self.fast else inside(self.solved)
-        eps: Series = {}
-        for _ in range(200):
-            source, ring = self.ring(), self.ring()
+        source, ring = self.ring(), self.ring()
+
+        def small(eps: Series) -> Series:
+            source.lost = None
             rate = plus(*self._rates(source, terms, eps, eta), {UNIT: -e}, {MARGINAL: of(-r)})
             linear = plus(scaled(eps, -kappa), scaled(eps, -kappa2, MARGINAL))
             one = plus({UNIT: of(fmpq(1))}, eps)
-            small = source.cut(plus(source.product(rate, one), linear, *differences(key, source, eps)))
-            new = ring.cut(plus(ring.solved(small, slope, -kappa2.number), free))
-            if new == eps:
-                break
-            eps = new
-        else:
-            raise NoFurther("The further terms of two inputs do not converge.")
+            return source.cut(plus(source.product(rate, one), linear, *differences(key, source, eps)))
+
+        eps = balanced(ring, small, slope, -kappa2.number, free, "the further terms of two inputs")
         through = None
         if rest is not None:
             moved = [t.piece.key for t in terms if t.piece.slope or t.piece.logs != 0]

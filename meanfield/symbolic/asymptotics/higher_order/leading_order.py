@@ -16,9 +16,14 @@ from flint import fmpq
 from meanfield.base.answers.results import Law
 from meanfield.base.symbols import K as VARIANCE
 from meanfield.base.symbols import Z
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, ZERO, Atoms, Exact, expression, of, rational
-from meanfield.symbolic.asymptotics.higher_order.exponents import Basis, NoFurther, decided
-from meanfield.symbolic.asymptotics.higher_order.logseries import (
+from meanfield.symbolic.asymptotics.log_growth import Growth
+from meanfield.symbolic.asymptotics.schedules.balance import kept
+from meanfield.symbolic.asymptotics.schedules.branch import Branch
+from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero
+from meanfield.symbolic.averages.node import Average, average
+from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of, rational
+from meanfield.symbolic.series.exponents import Basis, NoFurther, decided
+from meanfield.symbolic.series.ring import (
     NONE,
     UNIT,
     Key,
@@ -33,11 +38,6 @@ from meanfield.symbolic.asymptotics.higher_order.logseries import (
     scaled,
     times,
 )
-from meanfield.symbolic.asymptotics.log_growth import Growth
-from meanfield.symbolic.asymptotics.schedules.balance import kept
-from meanfield.symbolic.asymptotics.schedules.branch import Branch
-from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero
-from meanfield.symbolic.averages.node import Average, average
 
 MARGINAL: Key = (NONE, NONE, fmpq(-1), 0)  # 1/log l
 

@@ -15,11 +15,11 @@ from flint import fmpq
 
 from meanfield.base.answers.results import Law, Term
 from meanfield.base.symbols import l
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, Exact, expression, of
-from meanfield.symbolic.asymptotics.higher_order.exponents import NoFurther
-from meanfield.symbolic.asymptotics.higher_order.logseries import NONE, Key, Ring, Series, binomial, plus, scaled
 from meanfield.symbolic.asymptotics.log_growth import Growth, value_of
 from meanfield.symbolic.asymptotics.schedules.balance import kept
+from meanfield.symbolic.series.coefficients import ONE, Exact, expression, of
+from meanfield.symbolic.series.exponents import NoFurther
+from meanfield.symbolic.series.ring import NONE, Key, Ring, Series, binomial, plus, scaled
 
 Powers = tuple[sp.Expr, sp.Expr, int]
 MOST_SIMPLIFIED = 60  # monomials of a coefficient that is factored

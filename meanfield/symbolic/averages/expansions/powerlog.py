@@ -16,6 +16,7 @@ from meanfield.base.answers.results import Law, MeanFieldError, Term
 from meanfield.base.symbols import K
 from meanfield.functions import balls
 from meanfield.functions.series.taylor import taylor
+from meanfield.symbolic.series.expression_series import ExpressionSeries, no_rule
 
 Key = tuple[sp.Expr, int]
 _ZERO: Key = (sp.S.Zero, 0)
@@ -190,36 +191,48 @@ def _expanded(c: sp.Expr) -> sp.Expr:
     return sp.simplify(c) if close else c
 
 
-def expand(e: sp.Expr, end: int, nodes: Mapping[sp.Expr, Sum], reach: sp.Expr) -> Sum:
-    """The sum of an expression in K and in averages over K, whose own sums are given.
+class Sums(ExpressionSeries[Sum]):
+    """Sums of expressions in K and in averages over K, whose own sums are given.
 
     A factor e^{-c/K} is smaller than every power as K → 0 and a series in 1/K as K → ∞.
     """
-    if e in nodes:
-        return nodes[e]
-    if not e.has(K):
-        return Sum(end, {_ZERO: e})
-    if e == K:
-        return Sum(end, {(sp.S.One, 0): sp.S.One})
-    if e.is_Add or e.is_Mul:
-        total = expand(e.args[0], end, nodes, reach)
-        for a in e.args[1:]:
-            part = expand(a, end, nodes, reach)
-            total = total + part if e.is_Add else total * part
-        return total
-    if e.is_Pow and e.base is not sp.E and not e.exp.has(K):
-        return expand(e.base, end, nodes, reach).power(e.exp, reach)
-    if len(e.args) != 1:
-        raise MeanFieldError(f"The expansion of {e} in K is not among the rules.")
-    inner = expand(e.args[0], end, nodes, reach)
-    if e.func is sp.exp and inner.terms:
-        lead = inner.lead
-        assert lead is not None
-        if inner._size(lead) > inner._size(_ZERO):
-            if lead[1] == 0 and _is_negative(inner.terms[lead]):
-                return Sum(end, {}, None, True)
-            raise MeanFieldError(f"{e} has no power-law expansion in K.")
-    return inner.apply(e.func, reach)
+
+    def __init__(self, end: int, nodes: Mapping[sp.Expr, Sum], reach: sp.Expr) -> None:
+        super().__init__()
+        self.end, self.reach = end, reach
+        self.known |= nodes
+
+    def constant(self, e: sp.Expr) -> Sum:
+        return Sum(self.end, {_ZERO: e})
+
+    def plus(self, a: Sum, b: Sum) -> Sum:
+        return a + b
+
+    def times(self, a: Sum, b: Sum) -> Sum:
+        return a * b
+
+    def power(self, base: Sum, n: sp.Expr) -> Sum:
+        return base.power(n, self.reach)
+
+    def part(self, e: sp.Expr) -> Sum:
+        if e == K:
+            return Sum(self.end, {(sp.S.One, 0): sp.S.One})
+        if len(e.args) != 1:
+            raise MeanFieldError(no_rule(e))
+        inner = self(e.args[0])
+        if e.func is sp.exp and inner.terms:
+            lead = inner.lead
+            assert lead is not None
+            if inner._size(lead) > inner._size(_ZERO):
+                if lead[1] == 0 and _is_negative(inner.terms[lead]):
+                    return Sum(self.end, {}, None, True)
+                raise MeanFieldError(f"{e} has no power-law expansion in K.")
+        return inner.apply(e.func, self.reach)
+
+
+def expand(e: sp.Expr, end: int, nodes: Mapping[sp.Expr, Sum], reach: sp.Expr) -> Sum:
+    """The sum of an expression in K and in averages over K, whose own sums are given."""
+    return Sums(end, nodes, reach)(e)
 
 
 def _is_negative(c: sp.Expr) -> bool:

@@ -16,8 +16,9 @@ from typing import Any
 import sympy as sp
 from flint import fmpq
 
-from meanfield.symbolic.asymptotics.higher_order.coefficients import ONE, ZERO, Atoms, Exact, expression, of
-from meanfield.symbolic.asymptotics.higher_order.exponents import NONE, Basis, NoFurther, Span
+from meanfield.base.answers.results import MeanFieldError
+from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of
+from meanfield.symbolic.series.exponents import NONE, Basis, NoFurther, Span
 
 Part = Any  # fmpq or Span; 0 is the fmpq
 Key = tuple[fmpq, Part, fmpq, int]  # (a, b, r, s) of l^{a + b} (log l)^r (log log l)^s
@@ -30,8 +31,11 @@ MOST_MONOMIALS = 20_000  # of all its coefficients
 NEAR = fmpq(1, 10**30)  # of two irrational exponents that differ, beyond which 60 digits do not order what follows
 
 
-class TooLong(Exception):
+class TooLong(MeanFieldError):
     """A series outgrew what is worked out."""
+
+    def __init__(self) -> None:
+        super().__init__(f"A series at large depth has more than {MOST} terms or {MOST_MONOMIALS} monomials.")
 
 
 def key(p: int | fmpq) -> Key:
@@ -248,9 +252,11 @@ def natural(a: fmpq) -> int | None:
     return int(a.p) if a.q == 1 and a >= 0 else None
 
 
-def binomial(a: fmpq, j: int) -> Exact:
+def binomial(a: fmpq | Exact, j: int) -> Exact:
     """The coefficient of x^j in (1 + x)^a."""
-    out = fmpq(1)
+    a = a if isinstance(a, Exact) else of(a)
+    number, out = a.number, ONE
     for i in range(j):
-        out = out * (a - i) / (i + 1)
-    return of(out)
+        factor = a - of(fmpq(i)) if number is None else of(number - i)
+        out = (out * factor).scaled(fmpq(1, i + 1))
+    return out

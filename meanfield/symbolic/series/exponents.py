@@ -17,9 +17,7 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.functions import balls
-from meanfield.symbolic.asymptotics.exponent_cells import is_zero
-from meanfield.symbolic.asymptotics.higher_order.coefficients import expression, rational
-from meanfield.symbolic.asymptotics.schedules.balance import Exponent
+from meanfield.symbolic.series.coefficients import expression, rational
 
 DIGITS = 60
 LARGEST = 10**6  # coefficient of an integer relation that is looked for
@@ -83,9 +81,22 @@ def span(parts: dict[int, fmpq]) -> Span | fmpq:
     return Span(left) if left else NONE
 
 
+def is_zero(e: sp.Expr) -> bool:
+    """Whether a number is proved to be 0: by rewriting it, or an algebraic one by its minimal polynomial."""
+    if sp.simplify(e) == 0:
+        return True
+    x = sp.Dummy("x")
+    try:
+        return bool(e.is_algebraic and sp.minimal_polynomial(e, x) == x)
+    except NotImplementedError:
+        return False
+
+
 @dataclass
 class Basis:
     """The irrational numbers λ_0, λ_1, … that have a name, with rationals that agree with them to 60 digits.
+
+    keeper: the node that holds a number of averages and roots where it stands in an exponent, if there are such.
 
     >>> basis = Basis()
     >>> basis.of(sp.sqrt(2) / 3)
@@ -96,6 +107,7 @@ class Basis:
 
     names: list[sp.Expr] = field(default_factory=list)
     values: list[fmpq] = field(default_factory=list)
+    keeper: type[sp.Expr] | None = None
 
     def of(self, number: sp.Expr, what: str = "an exponent") -> tuple[fmpq, Span | fmpq]:
         """A real number as (its rational part, its irrational part). Raises: NoFurther for one that 60 digits take for
@@ -110,7 +122,7 @@ class Basis:
         for term in (rest,) if held else sp.Add.make_args(rest):
             if term != 0:
                 c, name = term.as_coeff_Mul()
-                more, part = self._named(Exponent(name) if held and not isinstance(name, Exponent) else name, what)
+                more, part = self._named(self._kept(name) if held else name, what)
                 a, b = a + rational(c) * more, b + part * rational(c)
         return a, b
 
@@ -123,13 +135,16 @@ class Basis:
         parts = b.parts if isinstance(b, Span) else ()
         return sp.Add(expression(a), *[expression(c) * self.names[i] for i, c in parts])
 
+    def _kept(self, name: sp.Expr) -> sp.Expr:
+        return name if self.keeper is None or isinstance(name, self.keeper) else self.keeper(name)
+
     def _named(self, name: sp.Expr, what: str) -> tuple[fmpq, Span | fmpq]:
         """A number as a sum of 1 and the names, to which it is added where it is no such sum."""
         if name.is_Rational:
             return rational(name), NONE
         if name in self.names:
             return NONE, span({self.names.index(name): fmpq(1)})
-        value = name.args[0] if isinstance(name, Exponent) else name
+        value = name.args[0] if self.keeper is not None and isinstance(name, self.keeper) else name
         digits = balls.certified(value, DIGITS).mid().str(DIGITS, radius=False)
         relation = self._relation(digits)
         if relation is not None:
