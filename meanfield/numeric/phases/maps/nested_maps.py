@@ -6,12 +6,16 @@ V = K - K_ab follows an affine map there, so that V* is known and the growth is 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError, Solution, Status
 from meanfield.base.symbols import K
+from meanfield.numeric.phases.maps.scalar_map import EnclosedMap, Values
 from meanfield.numeric.run.depth_iteration import first_value, propagate
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint
@@ -64,16 +68,40 @@ def settled(recursion: Recursion, values: dict) -> tuple[np.ndarray, np.ndarray,
     return V, growth, 0.0
 
 
-def nested_phase(recursion: Recursion, values: dict[str, sp.Expr]) -> Phase:
-    """The phase at one place, MEASURED."""
-    V, growth, error = settled(recursion, {k: float(v) for k, v in values.items() if v.is_number})
-    chi = float(growth)
-    if not math.isfinite(chi):
+@dataclass(frozen=True)
+class NestedMap(EnclosedMap):
+    """Such a map: V* is exact, and the growth of J at it MEASURED."""
+
+    is_enclosed = False
+
+    def phase(self, values: Values, norm: sp.Expr, units: Mapping[str, Any]) -> Phase:
+        V, growth, error = settled(self.recursion, {k: float(v) for k, v in values.items() if v.is_number})
+        chi = float(growth)
+        if not math.isfinite(chi):
+            raise MeanFieldError(
+                "The phase was asked for where a neuron is constant over the batch (sigma_w = 0), and a BatchNorm "
+                "divides by 0; take sigma_w > 0."
+            )
+        measured = Solution(sp.Float(chi, 17), Status.MEASURED, max(error, 1e-12) * abs(chi), WHY)
+        unknown = Solution(sp.nan, Status.UNKNOWN, None, "not measured")
+        point = FixedPoint(Solution(sp.Float(float(V), 17), Status.MEASURED, 1e-15, WHY), measured, unknown, "stable")
+        return Phase(phase_of(measured), point, measured, False, Status.MEASURED, WHY)
+
+    def line(self, of: str) -> Any:
         raise MeanFieldError(
-            "The phase was asked for where a neuron is constant over the batch (sigma_w = 0), and a BatchNorm divides "
-            "by 0; take sigma_w > 0."
+            "A critical line is not available: J behind a BatchNorm of φ(z) is an average over what a batch shares, "
+            "which is not solved for sigma_w and sigma_b; ask phase at a place, or phase_diagram."
         )
-    measured = Solution(sp.Float(chi, 17), Status.MEASURED, max(error, 1e-12) * abs(chi), WHY)
-    unknown = Solution(sp.nan, Status.UNKNOWN, None, "not measured")
-    point = FixedPoint(Solution(sp.Float(float(V), 17), Status.MEASURED, 1e-15, WHY), measured, unknown, "stable")
-    return Phase(phase_of(measured), point, measured, False, Status.MEASURED, WHY)
+
+    def grid(self) -> NestedMap:
+        return self
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        names = {p.name for p in self.recursion.parameters} - {"Q0", "c0"}
+        return tuple(sorted(names | {"sigma_w", "sigma_b"}))
+
+    def run(self, start: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(V*, the growth of J there, 1) at every point: there is no other state, whatever V is at layer 1."""
+        V, growth, _ = settled(self.recursion, dict(zip(self.parameters, sigma)))
+        return np.array(V), growth, np.ones(start.size, dtype=np.int64)

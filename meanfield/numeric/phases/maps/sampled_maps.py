@@ -9,22 +9,28 @@ is not seen. Errors are those of the averages, carried through the fixed point's
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError, Solution, Status, one_line
 from meanfield.base.symbols import sigma_b, sigma_w
+from meanfield.networks.records import Block
 from meanfield.numeric.lowering.assembly import lower
 from meanfield.numeric.phases.float_roots import between
+from meanfield.numeric.phases.maps.scalar_map import Grid, ScalarMap, Values
 from meanfield.numeric.phases.neutrality import CurveInK
 from meanfield.symbolic.averages.nodes.group_functions import Group
 from meanfield.symbolic.criticality.phases import Phase
-from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, FixedPoints
+from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, FixedPoints, start_of
 from meanfield.symbolic.fixed_points.marginality import phase_of
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.recursions.block_recursions import one_dense
+from meanfield.symbolic.recursions.naming import describe
 
 GRID = np.logspace(-10, 10, 241)  # of K
 SPLINE = 1e-6  # error of values between its points, relative
@@ -33,12 +39,12 @@ WHY = "in float64 along a grid of K: a Pool's averages are known as doubles, and
 
 
 @dataclass(frozen=True)
-class Sampled:
-    """F, F′ and X of a block of one Dense; recursion: of (K, J)."""
+class SampledMap(ScalarMap):
+    """F, F′ and X of a block of one Dense, known as doubles."""
 
-    recursion: Recursion
-
-    def __post_init__(self) -> None:
+    def _require(self, what: str) -> None:
+        """Refuse a map that changes from layer to layer (`what` needs it to stay), or that is not of this form."""
+        self.recursion.homogeneous(what, enclosed=False)
         step, chi = self.recursion["K"], self.recursion["J"]
         if chi.has(sp.oo):
             raise MeanFieldError("χ_J is infinite everywhere here: φ or the Pool jumps, and there is no line.")
@@ -63,7 +69,7 @@ class Sampled:
         return max(lower(self.recursion).errors, default=0.0) + 1e-13
 
     @cached_property
-    def grid(self) -> np.ndarray:
+    def places(self) -> np.ndarray:
         return GRID[0.9 * lower(self.recursion).limit > GRID]
 
     def maps(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -80,17 +86,17 @@ class Sampled:
         return F[2], (8 * (F[3] - F[1]) - (F[4] - F[0])) / (12 * h * K), X[2]
 
     @cached_property
-    def known(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def at_places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The same on the grid."""
-        return self.maps(self.grid)
+        return self.maps(self.places)
 
     @cached_property
     def splines(self):
         """log F and log X (X may fall to 0) as functions of log K."""
         from scipy.interpolate import CubicSpline
 
-        F, _, X = (np.maximum(v, 1e-300) for v in self.known)
-        return CubicSpline(np.log(self.grid), np.log(F)), CubicSpline(np.log(self.grid), np.log(X))
+        F, _, X = (np.maximum(v, 1e-300) for v in self.at_places)
+        return CubicSpline(np.log(self.places), np.log(F)), CubicSpline(np.log(self.places), np.log(X))
 
     def _gain(self, log_K: np.ndarray, sigma: np.ndarray) -> np.ndarray:
         """K'/K - 1 by the splines."""
@@ -105,10 +111,10 @@ class Sampled:
 
     def run(self, start: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(K*, χ_J*, number of attracting states) for points with K¹ = start and parameters sigma (rows)."""
-        logs, parts = np.log(self.grid), []
+        logs, parts = np.log(self.places), []
         for at in range(0, start.size, 4096):
             here = slice(at, at + 4096)
-            own, first = sigma[:, here], np.log(np.clip(start[here], self.grid[0], self.grid[-1]))
+            own, first = sigma[:, here], np.log(np.clip(start[here], self.places[0], self.places[-1]))
             signs = self._signs(logs[:, None], own)
             way = self._signs(first, own)
             inside = (logs[:, None] - first) * way > 0
@@ -137,15 +143,16 @@ class Sampled:
 
     # ------------------------------------------------------------------------------------------------ at one place
 
-    def points(self, values: dict[str, sp.Expr]) -> FixedPoints:
+    def fixed_points(self, values: Values, units: Mapping[str, Any]) -> FixedPoints:
         """Every fixed point that the grid shows."""
+        self._require("Fixed points are")
         sigma = self._numbers(values)
         w, b, mu = (float(v[0]) for v in self._deviations(sigma))
-        logs = np.log(self.grid)
+        logs = np.log(self.places)
         signs = self._signs(logs, sigma)
         found: list[tuple[FixedPoint, float]] = []
-        if b == 0 and self.known[0][0] < 1e-3 * math.sqrt(self.grid[0]):  # F(0) = 0
-            _, slope, X = (float(v[0]) for v in self.known)
+        if b == 0 and self.at_places[0][0] < 1e-3 * math.sqrt(self.places[0]):  # F(0) = 0
+            _, slope, X = (float(v[0]) for v in self.at_places)
             down = bool(signs[0] < 0)
             zero = Solution(sp.S.Zero, Status.MEASURED, None, WHY)
             chis = _value(w * w * X + mu * mu, 10 * self.error), _value(w * w * slope + mu * mu, 10 * self.error)
@@ -161,18 +168,34 @@ class Sampled:
         free = (ends[-2], sp.oo) if signs[-1] > 0 else None
         return FixedPoints(tuple(kept), Status.MEASURED, WHY, free)
 
-    def phase(self, values: dict[str, sp.Expr], first: float) -> Phase:
+    def phase(self, values: Values, norm: sp.Expr, units: Mapping[str, Any]) -> Phase:
         """Where K¹ flows."""
-        found = self.points(values)
+        self._require("The phase is")
+        first = float(start_of(self.recursion, self.known(values) | {"Q0": norm}))
+        found = self.fixed_points(values, units)
         point = found.reached_from(sp.Float(first, 17))
         several = found.ends > 1
         if point is None:
             w, _, mu = (float(v[0]) for v in self._deviations(self._numbers(values)))
-            chi = _value(w * w * float(self.known[2][-1]) + mu * mu, 1e-4)
+            chi = _value(w * w * float(self.at_places[2][-1]) + mu * mu, 1e-4)
             return Phase(phase_of(chi), None, chi, several, Status.MEASURED, WHY)
         return Phase(phase_of(point.chi_J), point, point.chi_J, several, Status.MEASURED, WHY)
 
-    def _numbers(self, values: dict[str, sp.Expr]) -> np.ndarray:
+    def line(self, of: str) -> MeasuredLine:
+        strength = one_dense(self.block)
+        if strength is None or strength.free_symbols:
+            raise MeanFieldError(
+                "A critical line is not available: through this Pool it is found for a block of one Dense, with a "
+                f"number for the skip's strength, but the block is {describe(self.block)}."
+            )
+        self._require("A critical line is")
+        return MeasuredLine(self, float(strength), of)
+
+    def grid(self) -> Grid:
+        self._require("A phase diagram is")
+        return self
+
+    def _numbers(self, values: Values) -> np.ndarray:
         missing = [n for n in self.parameters if n not in values or not values[n].is_number]
         if missing:
             raise MeanFieldError(f"The limit of K is not known: give {' and '.join(missing)} a value.")
@@ -198,9 +221,9 @@ class Sampled:
 
 
 @lru_cache(maxsize=16)
-def sampled(recursion: Recursion) -> Sampled:
-    """The maps of a (K, J) recursion, sampled once in a process."""
-    return Sampled(recursion)
+def sampled(recursion: Recursion, block: Block) -> SampledMap:
+    """The map of a (K, J) recursion, sampled once in a process."""
+    return SampledMap(recursion, block)
 
 
 def _value(value: float, error: float) -> Solution:
@@ -214,7 +237,7 @@ class MeasuredLine(CurveInK):
     kind: "measured". Points are found by a search over K in [1e-8, 1e8], and MEASURED, with the error of the averages.
     """
 
-    maps: Sampled
+    maps: SampledMap
     strength: float
     of: str = "J"
     kind: str = "measured"

@@ -1,0 +1,92 @@
+"""Maps of one number: which kind a network's is, and that verbs ask the map and know no kinds."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import meanfield as mf
+from meanfield import MeanFieldError
+from meanfield.numeric.phases.maps.kinds_of_maps import scalar_map
+from meanfield.numeric.phases.maps.moving_maps import MovingMap
+from meanfield.numeric.phases.maps.nested_maps import NestedMap
+from meanfield.numeric.phases.maps.sampled_maps import SampledMap
+from meanfield.numeric.phases.maps.scalar_map import EnclosedMap
+from meanfield.theory.settling.acting_positions import SettlingBatch, SettlingPositions
+from meanfield.theory.settling.attending import TokensAlike
+from meanfield.theory.settling.one_number import Settling
+from meanfield.theory.settling.which_settles import settling_of
+
+
+def chain(*parts) -> mf.Theory:
+    return mf.derive(architecture=mf.Sequential(parts))
+
+
+TANH, DENSE = mf.Nonlinearity("tanh"), mf.Dense()
+KINDS = {
+    "plain": (mf.derive("tanh"), Settling, EnclosedMap),
+    "norm": (mf.derive("tanh", norm="pre"), Settling, EnclosedMap),
+    "norm on activations": (chain(TANH, mf.LayerNorm(), mf.Nonlinearity("relu"), DENSE), Settling, MovingMap),
+    "pool": (chain(mf.Nonlinearity("relu"), mf.Pool(2, "sqrt(z1**2 + z2**2)"), DENSE), Settling, SampledMap),
+    "batch": (mf.derive("relu", architecture="batchnorm_mlp"), SettlingBatch, EnclosedMap),
+    "batch of activations": (chain(TANH, mf.BatchNorm(), DENSE), SettlingBatch, NestedMap),
+    "tokens": (chain(mf.Dense(axis="tokens"), mf.Nonlinearity("relu"), DENSE), SettlingPositions, EnclosedMap),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_which_number_settles_and_how_its_map_is_known(name):
+    theory, settles, kind = KINDS[name]
+    found = settling_of(theory)
+    assert type(found) is settles and type(found.map) is kind
+    assert type(scalar_map(theory.limiting, theory.block)) is kind
+
+
+def test_tokens_with_attention_have_no_map_of_their_own():
+    found = settling_of(mf.derive("tanh", architecture="gpt", heads=8, causal=False))
+    assert type(found) is TokensAlike
+    with pytest.raises(MeanFieldError, match="where an Attention mixes tokens"):
+        _ = found.map
+
+
+TOLD_APART = ("only_floats", "moves_with_K", "Common", "scalar_map", "sampled", "is_exact", "settling")
+
+
+def asked_in(source: str) -> set[str]:
+    """The names in a module by which kinds of maps could be told apart."""
+    named = {n.attr if isinstance(n, ast.Attribute) else n.id for n in ast.walk(ast.parse(source))
+             if isinstance(n, ast.Attribute | ast.Name)}  # fmt: skip
+    return named & set(TOLD_APART)
+
+
+def test_verbs_know_no_kinds():
+    """The verbs of one place and the diagram ask `settling_of`; only a budget looks at averages of two inputs."""
+    package = Path(mf.__file__).parent
+    assert asked_in((package / "theory/verbs/at_a_point.py").read_text()) == set()
+    assert asked_in((package / "presentation/phase_diagram.py").read_text()) == set()
+    assert asked_in((package / "theory/verbs/laws.py").read_text()) == set()
+    assert asked_in((package / "theory/verbs/diagrams.py").read_text()) == {"only_floats"}
+    assert asked_in("x = recursion.only_floats") == {"only_floats"}
+
+
+def test_a_diagram_of_the_bias_behind_a_nested_average_is_refused():
+    """It once was one of the phases, whatever was asked for."""
+    theory, _, _ = KINDS["batch of activations"]
+    place = {"sigma_w": [1.2], "sigma_b": [0.3]}
+    found, phase = theory.phase_diagram(**place), theory.phase(sigma_w=1.2, sigma_b=0.3)
+    assert found.K[0, 0] == float(phase.fixed_point.K.value) and found.chi_J[0, 0] == float(phase.chi_J.value)
+    with pytest.raises(MeanFieldError, match="A BatchNorm makes inputs act on each other"):
+        theory.phase_diagram(**place, quantity="gamma")
+
+
+def test_the_phase_behind_a_norm_on_activations_starts_where_the_input_layer_puts_it():
+    """K¹ is that of the input layer's own σ's: one that is too large for the grid is refused, whatever the block's."""
+    block = mf.Sequential((TANH, mf.LayerNorm(), mf.Nonlinearity("relu"), DENSE))
+    near, far = (mf.derive(architecture=mf.Network(block, mf.Dense(sigma_w=s, sigma_b=0))) for s in (2, "1e20"))
+    place = {"sigma_w": 1.3, "sigma_b": 0.2}
+    own = mf.derive(architecture=block).phase(**place).chi_J.value
+    assert float(near.phase(**place).chi_J.value) == pytest.approx(float(own), rel=1e-12)
+    with pytest.raises(MeanFieldError, match="K is followed up to"):
+        far.phase(**place)
