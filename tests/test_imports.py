@@ -122,8 +122,8 @@ numeric.run.layer_widths
 numeric.phases.float_roots numeric.phases.phase_grids numeric.phases.gap_source
 numeric.phases.correlations numeric.phases.neutrality
 numeric.phases.gap_tables numeric.phases.gaps numeric.phases.correlation_grids
-numeric.phases.maps.scalar_map numeric.phases.maps.moving_maps numeric.phases.maps.sampled_maps
-numeric.phases.maps.nested_maps numeric.phases.maps.kinds_of_maps
+numeric.phases.maps.scalar_map numeric.phases.maps.float_maps numeric.phases.maps.moving_maps
+numeric.phases.maps.sampled_maps numeric.phases.maps.nested_maps numeric.phases.maps.kinds_of_maps
 numeric.finite_width.skip_correlators numeric.finite_width.fluctuations numeric.finite_width.pair_corrections
 numeric.finite_width.many_inputs
 bias.class_numbers bias.guessing bias.class_fraction bias.initial

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import numpy as np
 import pytest
+import sympy as sp
 
 import meanfield as mf
-from meanfield import MeanFieldError
+from meanfield import MeanFieldError, Status
+from meanfield.numeric.phases.maps.float_maps import FloatMap, Mapped
 from meanfield.numeric.phases.maps.kinds_of_maps import scalar_map
 from meanfield.numeric.phases.maps.moving_maps import MovingMap
 from meanfield.numeric.phases.maps.nested_maps import NestedMap
@@ -90,3 +93,73 @@ def test_the_phase_behind_a_norm_on_activations_starts_where_the_input_layer_put
     assert float(near.phase(**place).chi_J.value) == pytest.approx(float(own), rel=1e-12)
     with pytest.raises(MeanFieldError, match="K is followed up to"):
         far.phase(**place)
+
+
+class Saturating(FloatMap):
+    """K′ = σ_w² K/(1 + K) + σ_b², χ_J = χ_K: a kind that this file adds, known by its values."""
+
+    places = np.logspace(-6, 6, 49)
+    error = 1e-12
+
+    def at(self, K, numbers):
+        w2, b2 = numbers["sigma_w"] ** 2, numbers["sigma_b"] ** 2
+        made, slope = w2 * K / (1 + K), w2 / (1 + K) ** 2
+        return Mapped(made + b2, slope, slope, made * self.error, slope * self.error)
+
+    def keeps_zero(self, numbers):
+        return numbers["sigma_b"] == 0
+
+
+def found_of(sigma_w, sigma_b):
+    theory = mf.derive("tanh")  # which lends its names
+    values = {"sigma_w": sp.sympify(sigma_w), "sigma_b": sp.sympify(sigma_b)}
+    one = Saturating(theory.limiting, theory.block)
+    return one.fixed_points(values, {}), one.phase(values, sp.S.One, {})
+
+
+@pytest.mark.parametrize(("w", "b"), [("1/2", "1/3"), ("3", "1/3"), ("1", "sqrt(1/2)")])  # the last: K* = 1, a place
+def test_a_map_of_ones_own_that_knows_values_alone_is_measured(w, b):
+    found, phase = found_of(w, b)
+    (point,) = found
+    w2, b2 = (float(sp.sympify(s)) ** 2 for s in (w, b))
+    true = (w2 + b2 - 1 + np.sqrt((w2 + b2 - 1) ** 2 + 4 * b2)) / 2
+    assert abs(float(point.K.value) - true) <= point.K.error + 4e-16 * true < 1e-10 * true
+    assert abs(float(point.chi_J.value) - w2 / (1 + true) ** 2) <= point.chi_J.error + 1e-15
+    assert abs(float(point.chi_J.value) - w2 / (1 + true * 1.0001) ** 2) > point.chi_J.error
+    assert found.status is point.K.status is phase.status is Status.MEASURED
+    assert point.stability == "stable" and point.basin == (0, sp.oo) and phase.name == "ordered"
+    assert phase.fixed_point == point and not phase.bistable
+
+
+def test_zero_and_what_leaves_it():
+    found, phase = found_of(2, 0)
+    assert [p.stability for p in found] == ["unstable", "stable"] and found[0].K.value == 0
+    assert float(found[1].K.value) == pytest.approx(3, rel=1e-10) and phase.fixed_point == found[1]
+    assert float(found[0].chi_K.value) == pytest.approx(4, rel=1e-5)
+
+
+def test_fixed_points_behind_a_nested_average():
+    """V* is known there, and what phases say of it is true of fixed points."""
+    theory, _, _ = KINDS["batch of activations"]
+    place = {"sigma_w": 1.4, "sigma_b": 0.3}
+    found, phase = theory.fixed_points(**place), theory.phase(**place)
+    assert found.status is Status.MEASURED and found[0].chi_J == phase.chi_J and found[0].K == phase.fixed_point.K
+    assert found[0].basin == (0, sp.oo) and float(found[0].K.value) == pytest.approx(1.4**2, rel=1e-14)
+    assert "K stands for K - K_ab" in found.message
+    (at_rest,) = theory.fixed_points(sigma_w=0, sigma_b=0.3)
+    assert at_rest.K.value == 0 and at_rest.K.status is Status.EXACT
+
+
+def test_fixed_points_behind_a_norm_on_activations():
+    """They were refused; the phase, which goes another way, ends at the stable one. Of an affine K′ they are certified.
+    """
+    theory, place = KINDS["norm on activations"][0], {"sigma_w": 1.3, "sigma_b": 0.2}
+    found, phase = theory.fixed_points(**place), theory.phase(**place)
+    (point,) = found
+    assert found.status is Status.MEASURED and point.stability == "stable" and point.basin == (0, sp.oo)
+    for name in ("K", "chi_J"):
+        own, other = (getattr(one, name) for one in (point, phase.fixed_point))
+        assert abs(float(own.value - other.value)) <= other.error + own.error
+        assert abs(float(own.value * sp.Float("1.000001") - other.value)) > other.error + own.error
+    run = theory.propagate(**place, depth=60, quantities=("K",))
+    assert float(point.K.value) == pytest.approx(run.K[-1], rel=1e-10)

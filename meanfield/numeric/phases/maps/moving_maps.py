@@ -6,16 +6,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError, Solution, Status
+from meanfield.numeric.lowering.assembly import lower
+from meanfield.numeric.phases.maps.float_maps import FloatMap, Mapped, Numbers, layer
 from meanfield.numeric.phases.maps.scalar_map import EnclosedMap, Values
 from meanfield.numeric.phases.phase_grids import GRID
-from meanfield.symbolic.criticality.phases import Phase
-from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, start_of
+from meanfield.symbolic.criticality.phases import Phase, moves_with_K
+from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, FixedPoints, start_of
 from meanfield.symbolic.fixed_points.marginality import phase_of
 
 ERROR = 1e-10  # of K* and χ_J*, relative: that of phase diagrams
@@ -23,11 +26,24 @@ WHY = "in float64 along a grid of K; averages whose mean and scale move with K a
 
 
 @dataclass(frozen=True)
-class MovingMap(EnclosedMap):
-    """Such a map: fixed points and lines are certified where K′ is one number, and phases are those that diagrams find.
-    """
+class MovingMap(FloatMap, EnclosedMap):
+    """Such a map: phases are those that diagrams find, fixed points those of its values."""
 
     is_enclosed = False
+    why = WHY
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        return GRID[0.9 * lower(self.recursion).limit > GRID]
+
+    def at(self, K: np.ndarray, numbers: Numbers) -> Mapped:
+        following, slope, chi_J = layer(self.recursion, K, numbers)
+        return Mapped(following, slope, chi_J, following * self.error, chi_J * self.error)
+
+    def fixed_points(self, values: Values, units: Mapping[str, Any]) -> FixedPoints:
+        """By its values; where only χ_J moves so (a norm ends the block), those of an enclosed map."""
+        moves = moves_with_K(self.recursion.only("K"))
+        return (FloatMap if moves else EnclosedMap).fixed_points(self, values, units)
 
     def phase(self, values: Values, norm: sp.Expr, units: Mapping[str, Any]) -> Phase:
         """The phase of a diagram of one point, MEASURED.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from meanfield.base.symbols import K
 from meanfield.numeric.phases.maps.scalar_map import EnclosedMap, Values
 from meanfield.numeric.run.depth_iteration import first_value, propagate
 from meanfield.symbolic.criticality.phases import Phase
-from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint
+from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, FixedPoints
 from meanfield.symbolic.fixed_points.marginality import phase_of
 from meanfield.symbolic.recursion import Recursion
 
@@ -74,18 +74,33 @@ class NestedMap(EnclosedMap):
 
     is_enclosed = False
 
+    def fixed_points(self, values: Values, units: Mapping[str, Any]) -> FixedPoints:
+        """The one that every V > 0 flows to; where all neurons are constant V* = 0 is all that is known."""
+        point = self._point(values)
+        if point is None:
+            return super().fixed_points(values, units)
+        point = replace(point, basin=(sp.S.Zero, sp.oo))
+        said = f"K' is linear in K: one fixed point, reached from every K; {WHY}"
+        return FixedPoints((point,), Status.MEASURED, said)
+
     def phase(self, values: Values, norm: sp.Expr, units: Mapping[str, Any]) -> Phase:
-        V, growth, error = settled(self.recursion, {k: float(v) for k, v in values.items() if v.is_number})
-        chi = float(growth)
-        if not math.isfinite(chi):
+        point = self._point(values)
+        if point is None:
             raise MeanFieldError(
                 "The phase was asked for where a neuron is constant over the batch (sigma_w = 0), and a BatchNorm "
                 "divides by 0; take sigma_w > 0."
             )
-        measured = Solution(sp.Float(chi, 17), Status.MEASURED, max(error, 1e-12) * abs(chi), WHY)
+        return Phase(phase_of(point.chi_J), point, point.chi_J, False, Status.MEASURED, WHY)
+
+    def _point(self, values: Values) -> FixedPoint | None:
+        """V* and the growth of J there; None where nothing grows, as V* is 0."""
+        V, growth, error = settled(self.recursion, {k: float(v) for k, v in values.items() if v.is_number})
+        chi = float(growth)
+        if not math.isfinite(chi):
+            return None
+        chi_J = Solution(sp.Float(chi, 17), Status.MEASURED, max(error, 1e-12) * abs(chi), WHY)
         unknown = Solution(sp.nan, Status.UNKNOWN, None, "not measured")
-        point = FixedPoint(Solution(sp.Float(float(V), 17), Status.MEASURED, 1e-15, WHY), measured, unknown, "stable")
-        return Phase(phase_of(measured), point, measured, False, Status.MEASURED, WHY)
+        return FixedPoint(Solution(sp.Float(float(V), 17), Status.MEASURED, 1e-15, WHY), chi_J, unknown, "stable")
 
     def line(self, of: str) -> Any:
         raise MeanFieldError(
