@@ -151,15 +151,18 @@ def test_fixed_points_behind_a_nested_average():
 
 
 def test_fixed_points_behind_a_norm_on_activations():
-    """They were refused; the phase, which goes another way, ends at the stable one. Of an affine K′ they are certified.
-    """
+    """By values along a grid; a diagram, which goes another way, and layers end at the stable one. Where a norm ends
+    the block K′ is one number, and exact."""
     theory, place = KINDS["norm on activations"][0], {"sigma_w": 1.3, "sigma_b": 0.2}
     found, phase = theory.fixed_points(**place), theory.phase(**place)
     (point,) = found
     assert found.status is Status.MEASURED and point.stability == "stable" and point.basin == (0, sp.oo)
-    for name in ("K", "chi_J"):
-        own, other = (getattr(one, name) for one in (point, phase.fixed_point))
-        assert abs(float(own.value - other.value)) <= other.error + own.error
-        assert abs(float(own.value * sp.Float("1.000001") - other.value)) > other.error + own.error
+    assert phase.fixed_point == point and phase.status is Status.MEASURED and phase.name == "chaotic"
+    diagram = theory.phase_diagram(sigma_w=[1.3], sigma_b=[0.2], line=False)
+    for own, other in ((point.K, diagram.K[0, 0]), (point.chi_J, diagram.chi_J[0, 0])):
+        assert abs(float(own.value) - other) <= own.error < 1e-9
+        assert abs(float(own.value) * 1.000001 - other) > own.error
+    ended = chain(TANH, mf.LayerNorm(), mf.Nonlinearity("relu"), mf.LayerNorm(), DENSE).fixed_points(**place)
+    assert ended.status is Status.EXACT and ended[0].K.value == sp.Rational("1.73")
     run = theory.propagate(**place, depth=60, quantities=("K",))
     assert float(point.K.value) == pytest.approx(run.K[-1], rel=1e-10)
