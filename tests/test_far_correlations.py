@@ -12,7 +12,7 @@ from meanfield.networks.records import mlp
 from meanfield.numeric.phases import correlations as module
 from meanfield.theory.asked import kept_answers
 from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.verbs import at_a_point
+from meanfield.theory.settling import inputs_apart
 
 FAR = {"sigma_w": 2, "sigma_b": "1/3"}
 
@@ -61,13 +61,13 @@ def test_ends_are_those_of_the_leading_power(phi, a, b, p):
 def test_phi_itself_ends_there(phi, monkeypatch):
     """The route without the leading power; another power ends elsewhere."""
     found = ends(phi)
-    monkeypatch.setattr(at_a_point, "_at_infinity", lambda *_: None)
+    monkeypatch.setattr(inputs_apart, "at_infinity", lambda *_: None)
     itself = ends(phi)
     assert [kind for *_, kind in found] == [kind for *_, kind in itself]
     for one, other in zip(found, itself):
         assert one[:2] == pytest.approx(other[:2], abs=2e-9)
     wrong = Maps(mlp(sp.Symbol("z") ** 4)).equal_norms.only("K", "K_ab", "distance", "J_ab")
-    monkeypatch.setattr(at_a_point, "_at_infinity", lambda *_: wrong)
+    monkeypatch.setattr(inputs_apart, "at_infinity", lambda *_: wrong)
     assert any(abs(one[1] - other[1]) > 1e-3 for one, other in zip(ends(phi), itself))
 
 
@@ -84,7 +84,7 @@ def test_usual_activations_take_no_quadrature(phi, monkeypatch):
 
 def test_what_phi_becomes():
     def limit(phi, **settings):
-        found = at_a_point._at_infinity(mf.derive(phi, **settings), {})
+        found = inputs_apart.at_infinity(mf.derive(phi, **settings), {})
         return None if found is None else str(found.doit()["K"])
 
     relu = str(mf.derive("relu").recursion("K").doit()["K"])

@@ -20,8 +20,8 @@ from meanfield.kernels.loops import numpy_sums
 from meanfield.kernels.loops.hermite_series import Table
 from meanfield.numeric.lowering.modules import cache, generated_modules
 from meanfield.numeric.phases.correlations import Correlations
+from meanfield.numeric.phases.maps import scalar_map
 from meanfield.theory.asked import kept_answers
-from meanfield.theory.verbs import at_a_point
 
 THEORY = mf.derive("erf")
 PLACE = {"sigma_w": "1.3", "sigma_b": "0.2"}
@@ -39,8 +39,8 @@ def folder(monkeypatch, tmp_path):
 def asked(monkeypatch):
     """How often the engine was asked for fixed points."""
     calls = []
-    own = at_a_point.fixed_points
-    monkeypatch.setattr(at_a_point, "fixed_points", lambda *given: calls.append(given) or own(*given))
+    own = scalar_map.fixed_points
+    monkeypatch.setattr(scalar_map, "fixed_points", lambda *given: calls.append(given) or own(*given))
     return calls
 
 

@@ -122,9 +122,11 @@ numeric.tokens.token_functions numeric.tokens.expansions numeric.tokens.token_fi
 numeric.tokens.channels numeric.tokens.drawn_heads numeric.tokens.token_sampling
 numeric.run.starts numeric.run.vanishing numeric.run.depth_iteration numeric.run.layer_gradients numeric.run.sweeps
 numeric.run.layer_widths
-numeric.phases.float_roots numeric.phases.phase_grids numeric.phases.phase_points numeric.phases.gap_source
-numeric.phases.correlations numeric.phases.neutrality numeric.phases.sampled_maps numeric.phases.nested_maps
+numeric.phases.float_roots numeric.phases.phase_grids numeric.phases.gap_source
+numeric.phases.correlations numeric.phases.neutrality
 numeric.phases.gap_tables numeric.phases.gaps numeric.phases.correlation_grids
+numeric.phases.maps.scalar_map numeric.phases.maps.float_maps numeric.phases.maps.moving_maps
+numeric.phases.maps.sampled_maps numeric.phases.maps.nested_maps numeric.phases.maps.kinds_of_maps
 numeric.finite_width.skip_correlators numeric.finite_width.fluctuations numeric.finite_width.pair_corrections
 numeric.finite_width.many_inputs
 bias.class_numbers bias.guessing bias.class_fraction bias.initial
@@ -134,7 +136,9 @@ presentation.phase_diagram presentation.bias_diagrams presentation.phase_regions
 presentation.phase_maps presentation.phase_tables
 theory.asked.positions theory.asked.architecture_maps theory.asked.kept_answers theory.asked.given_values
 theory.asked.resting_inputs theory.asked.selection
-theory.verbs.attending theory.verbs.token_correlations theory.verbs.at_a_point theory.verbs.propagating
+theory.settling.inputs_apart theory.settling.one_number theory.settling.acting_positions
+theory.settling.token_correlations theory.settling.attending theory.settling.which_settles
+theory.verbs.at_a_point theory.verbs.propagating
 theory.verbs.flows theory.verbs.sampling theory.verbs.laws theory.verbs.diagrams
 kernels.loops.pair_loops kernels.loops.hermite_cells kernels.loops.hermite_series kernels.loops.numpy_sums
 kernels.loops.hermite_sums kernels.loops.near_sums kernels.loops.nearby kernels.loops.plans kernels.loops.generate

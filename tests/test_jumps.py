@@ -22,7 +22,8 @@ from meanfield.numeric.lowering.text import printing
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.nodes.equal_norms import Stretch, stretch
 from meanfield.symbolic.averages.nodes.unequal_norms import Chord, chord
-from meanfield.theory.verbs import at_a_point, propagating
+from meanfield.theory.settling import inputs_apart
+from meanfield.theory.verbs import propagating
 
 W, B = math.sqrt(1.5), math.sqrt(0.2)
 STEP, STAIR = "1 if z>0.3 else -1", "1 if z>0.3 else (0.5 if z>0.29 else 0)"
@@ -245,7 +246,7 @@ def test_whether_c_is_odd_is_proved_or_only_seen(monkeypatch):
     found = theory.correlations(**at)
     assert found.status is Status.CERTIFIED and [p.stability for p in found] == ["unstable", "stable"]
     assert len(theory.correlations(sigma_w=2, sigma_b=0)) == 3
-    monkeypatch.setattr(at_a_point, "oddness", lambda theory, values: None)  # nothing is proved
+    monkeypatch.setattr(inputs_apart, "oddness", lambda theory, values: None)  # nothing is proved
     seen = theory.correlations(**at)
     assert seen.status is Status.MEASURED and len(seen) == 3 and "as far as float arithmetic sees" in seen.message
     assert theory.correlations(sigma_w=2, sigma_b=1).status is Status.CERTIFIED  # floats do show that it is not odd

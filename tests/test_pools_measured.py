@@ -9,7 +9,7 @@ import pytest
 
 import meanfield as mf
 from meanfield import MeanFieldError, Status
-from meanfield.numeric.phases.sampled_maps import MeasuredLine
+from meanfield.numeric.phases.maps.sampled_maps import MeasuredLine
 
 
 def pooled(phi, size, kind) -> mf.Theory:

@@ -15,9 +15,10 @@ from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.answers.results import MeanFieldError, one_line
 from meanfield.base.arguments import finite, refuse_not_real, shown
 from meanfield.base.budgets import require_memory
+from meanfield.numeric.phases.maps.scalar_map import ScalarMap
 from meanfield.symbolic.criticality.critical_lines import CriticalLine
 from meanfield.symbolic.criticality.critical_points import CriticalPoints
-from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.recursions.naming import describe
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -163,8 +164,7 @@ def _evenly(name: str, given: tuple) -> np.ndarray:
 
 
 def phase_diagram(
-    title: str,
-    recursion: Recursion,
+    one: ScalarMap,
     sigma_w: object,
     sigma_b: object,
     input_norm: float,
@@ -172,9 +172,8 @@ def phase_diagram(
     line: CriticalLine | None,
     points: CriticalPoints | None,
 ) -> PhaseDiagram:
-    """The diagram of a (K, J) recursion; see `Theory.phase_diagram`."""
-    from meanfield.numeric.phases.phase_grids import GRID, Compiled, compile_phase
-    from meanfield.numeric.phases.sampled_maps import Sampled, sampled
+    """The diagram of a map; see `Theory.phase_diagram`."""
+    from meanfield.numeric.phases.phase_grids import GRID
     from meanfield.numeric.run.depth_iteration import first_value
 
     w, b = axis("sigma_w", sigma_w), axis("sigma_b", sigma_b)
@@ -188,11 +187,7 @@ def phase_diagram(
     require_memory(
         8.0 * DOUBLES * w.size * b.size, f"A diagram of {w.size} × {b.size} points", "take fewer values of σ_w or σ_b"
     )
-    compiled: Compiled | Sampled
-    if recursion.only_floats:
-        compiled = sampled(recursion.homogeneous("A phase diagram is", enclosed=False))
-    else:
-        compiled = compile_phase(recursion)
+    compiled = one.grid()
     missing = [n for n in compiled.parameters if n not in ("sigma_w", "sigma_b", *parameters)]
     if missing:
         raise MeanFieldError(f"{missing[0]} has no value; give it as a keyword ({missing[0]}=...).")
@@ -201,7 +196,7 @@ def phase_diagram(
     sigma = np.empty((max(1, len(compiled.parameters)), W.size))
     for i, n in enumerate(compiled.parameters):
         sigma[i] = values[n] if n in values else finite(parameters[n], n)
-    first = first_value(recursion.start["K"], parameters | values | {"Q0": norm})
+    first = first_value(one.recursion.start["K"], parameters | values | {"Q0": norm})
     start = np.maximum(np.broadcast_to(first, W.size), GRID[0])
     if not start.max() < GRID[-1]:
         raise MeanFieldError(
@@ -209,7 +204,7 @@ def phase_diagram(
             "ask for smaller sigma_w and sigma_b, or fixed_points(...) at single places."
         )
     K, chi, attractors = compiled.run(start, sigma)
-    shape = W.shape
+    shape, title = W.shape, describe(one.block)
     return PhaseDiagram(
         title, w, b, norm, K.reshape(shape), chi.reshape(shape), attractors.reshape(shape), line, points, parameters
     )

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from meanfield.kernels.kernel_matrices import KernelOperator, Kernels
     from meanfield.numeric.finite_width.many_inputs import Correlators
     from meanfield.numeric.phases.correlations import Correlations
+    from meanfield.numeric.phases.maps.sampled_maps import MeasuredLine
     from meanfield.numeric.phases.neutrality import CorrelationLine
-    from meanfield.numeric.phases.sampled_maps import MeasuredLine
     from meanfield.numeric.run.depth_iteration import Run
     from meanfield.numeric.run.layer_widths import WidthSchedule
     from meanfield.numeric.tokens.token_sampling import Sampled

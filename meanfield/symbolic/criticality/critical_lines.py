@@ -224,15 +224,15 @@ def _no_k() -> Solution:
     return Solution(sp.nan, Status.NOT_UNIQUE, None, "K* follows from sigma_w and sigma_b")
 
 
-@remembered(maxsize=256)
 def critical_line(block: Block, of: str = "J") -> CriticalLine:
     """The critical line of an architecture whose activation has no free parameters (μ may be symbolic, then μ < 1).
 
     of: "J", or "K" for the line χ_K = 1, on which a fixed point of K begins or ends.
     """
-    return line_of(one_input(block), of, plain_form(block), skip_strength(block))
+    return line_of(one_input(block).only("K", "J"), of, plain_form(block), skip_strength(block))
 
 
+@remembered(maxsize=256)
 def line_of(recursion: Recursion, of: str = "J", form=None, mu: sp.Symbol | None = None) -> CriticalLine:
     """The critical line of a recursion of (K, J); form: its `plain_form`, mu: a skip's strength that is a symbol."""
     if of == "K":

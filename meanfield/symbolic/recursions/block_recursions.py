@@ -35,7 +35,7 @@ from meanfield.base.symbols import (
 )
 from meanfield.functions.activations import Activation
 from meanfield.functions.reading.parser import value_of
-from meanfield.networks.folds import chain, has_norm, rebuild, skip_of
+from meanfield.networks.folds import chain, has_norm, mixing, rebuild, skip_of
 from meanfield.networks.records import Block, Dense, Param, Projection, Schedule, Sequential
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.coordinates import READOUT
@@ -313,7 +313,7 @@ def plain_form(block: Block) -> tuple[sp.Expr, sp.Expr] | None:
 
     None for every other block.
     """
-    found = _last_dense(block)
+    found = None if mixing(block) else _last_dense(block)
     if found is None:
         return None
     before, mu = found

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from meanfield.base.answers.results import MeanFieldError, Solution, Status
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown, whole
 from meanfield.base.quantities import COVARIANCES
 from meanfield.base.symbols import Q0, J, K, K_ab, c_J, sigma_w, tokens
 from meanfield.functions.reading.parser import number
 from meanfield.networks.folds import parts
 from meanfield.networks.records import Block, Dense
-from meanfield.symbolic.averages.node import Average, independent
+from meanfield.symbolic.averages.node import independent
 from meanfield.symbolic.averages.nodes.shared_averages import Common
 from meanfield.symbolic.averages.nodes.spheres import SphereAverage
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.recursions.batch import CONSTANT
-from meanfield.symbolic.recursions.block_recursions import skip_strength, variable
+from meanfield.symbolic.recursions.block_recursions import variable
 from meanfield.symbolic.recursions.coordinate_walk import remembered
 from meanfield.symbolic.recursions.first import begun
 from meanfield.symbolic.recursions.tokens.exchangeable import SMALLEST, attends, carried, exchangeable, kind_of
@@ -40,19 +40,11 @@ if TYPE_CHECKING:
     import numpy as np
 
     from meanfield.numeric.run.depth_iteration import Run
-    from meanfield.presentation.phase_diagram import PhaseDiagram
-    from meanfield.symbolic.asymptotics.depth import DepthLaw
-    from meanfield.symbolic.criticality.critical_lines import CriticalLine
-    from meanfield.symbolic.criticality.phases import Phase
-    from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, FixedPoints
 
 NAMES = ("K", "K_ab", "J", "J_ab", "Theta", "Theta_ab")
 READ = ("c",)  # read off them
 SHARE = re.compile(r"Theta(_ab)?\[\d+\]")  # of one matrix
 MOST_TOKENS = 1 << 16
-DIFFERENCE = "K - K_ab"  # what settles behind a BatchNorm
-
-QUADRATURE = "averages over a normalized batch are integrated to 15 digits, and nothing encloses them"
 
 
 def batch_size(value: object, block: Block) -> int | None:
@@ -267,20 +259,6 @@ def refuse_nothing_left(run: Run, block: Block) -> None:
         )
 
 
-def without_constant(found: PhaseDiagram) -> PhaseDiagram:
-    """A diagram of a batch, with nothing said of J where K - K_ab is 0 (sigma_w = 0): `phase` refuses such a place."""
-    import numpy as np
-
-    return replace(found, chi_J=np.where(found.K == 0, np.nan, found.chi_J))
-
-
-def refuse_constant_start(recursion: Recursion, values: Mapping[str, sp.Expr]) -> None:
-    """The same of a place: K - K_ab of layer 1 is 0 there."""
-    given = {s: values[s.name] for s in recursion.state[0].initial.free_symbols if s.name in values}
-    if recursion.state[0].initial.subs(given) == 0:
-        raise MeanFieldError(CONSTANT.format(""))
-
-
 # --------------------------------------------------------------------------------------------------- what settles
 
 
@@ -322,25 +300,6 @@ def settling(block: Block, first: Dense, size: int | None) -> Recursion:
     return replace(kept, domain=tuple((s, d) for s, d in whole_.domain if s.name in used))
 
 
-def line(recursion: Recursion, block: Block, of: str, size: int | None) -> CriticalLine:
-    """The critical line of what `settling` gives."""
-    if is_nested(recursion):
-        raise MeanFieldError(
-            "A critical line is not available: J behind a BatchNorm of φ(z) is an average over what a batch shares, "
-            "which is not solved for sigma_w and sigma_b; ask phase at a place, or phase_diagram."
-        )
-    from meanfield.symbolic.criticality.critical_lines import line_of
-
-    if not is_exact(block, size):
-        recursion = recursion.map(_floats)
-    return line_of(recursion, of, mu=skip_strength(block))
-
-
-def _floats(e: sp.Expr) -> sp.Expr:
-    """Averages by quadrature as decimals again."""
-    return e.xreplace({r: sp.Float(r, 15) for r in e.atoms(sp.Rational) if r.q > 10**9})
-
-
 def invariant(block: Block, first: Dense, size: int | None) -> sp.Expr:
     """J^{l,l+1} (K - K_ab)^l/(K - K_ab)^{l+1}, where nothing of the state is left in it."""
     if kind_of(block) != "batch":
@@ -362,12 +321,6 @@ def _within(e: sp.Expr) -> sp.Expr:
     nodes = {n: Common(n.args[0], sp.expand(n.own), sp.expand(n.shared), n.params) for n in e.atoms(Common)}
     e = e.xreplace(nodes)
     return e.replace(lambda a: a.is_Add and a.has(K_ab), sp.expand)
-
-
-def with_numbers(e: sp.Expr) -> sp.Expr:
-    """Averages that hold no symbol (over what a BatchNorm made of variance 1) as numbers: they are the same at every
-    point."""
-    return e.xreplace({node: sp.N(node, 20) for node in e.atoms(Average) if not node.free_symbols})
 
 
 def _numbered(e: sp.Expr) -> sp.Expr:
@@ -393,62 +346,6 @@ def is_exact(block: Block, size: int | None) -> bool:
     steps = exchangeable(block, size).steps
     nodes = {n for step in steps for e in step.expressions for n in e.atoms(SphereAverage)}
     return not any(n.doit().has(SphereAverage) for n in nodes)
-
-
-def _measured(one: Solution) -> Solution:
-    """A number whose maps hold averages by quadrature."""
-    if one.value.is_infinite or one.value == 0:
-        return one
-    error = max(one.error or 0.0, 1e-13 * max(1.0, abs(float(one.value))))
-    return Solution(sp.Float(one.value, 15), Status.MEASURED, error, QUADRATURE)
-
-
-def measured_point(point: FixedPoint) -> FixedPoint:
-    return replace(point, K=_measured(point.K), chi_J=_measured(point.chi_J), chi_K=_measured(point.chi_K))
-
-
-def measured_points(found: FixedPoints) -> FixedPoints:
-    """Fixed points of maps whose averages over a normalized batch are numbers of 15 digits."""
-    points = tuple(measured_point(p) for p in found.points)
-    return replace(found, points=points, status=Status.MEASURED, message=QUADRATURE)
-
-
-def measured_phase(found: Phase) -> Phase:
-    """The phase of such maps."""
-    point = None if found.fixed_point is None else measured_point(found.fixed_point)
-    return replace(
-        found, fixed_point=point, chi_J=_measured(found.chi_J), status=Status.MEASURED, message=QUADRATURE
-    )
-
-
-def measured_law(found: DepthLaw) -> DepthLaw:
-    """The large-depth law of such maps: its numbers as decimals."""
-
-    terms = tuple(replace(t, coefficient=sp.N(t.coefficient, 14)) for t in found.terms)
-    regime = found.regime if found.status is Status.MEASURED else f"{found.regime}; {QUADRATURE}"
-    return replace(found, terms=terms, exact=None, regime=regime, status=Status.MEASURED)
-
-
-def of_difference(found: DepthLaw) -> DepthLaw:
-    """A law behind a BatchNorm, by the name of what it is of: K - K_ab, and J, which grows as J - J_ab does."""
-    regime = f"{found.regime}; K stands for {DIFFERENCE}"
-    return replace(found, of=DIFFERENCE if found.quantity == "K" else "", regime=regime)
-
-
-def points_of_difference(found: FixedPoints) -> FixedPoints:
-    """Fixed points behind a BatchNorm, which say what they are of."""
-    return replace(found, message=f"{found.message}; K stands for {DIFFERENCE}")
-
-
-def kept(values: dict[str, sp.Expr], recursion: Recursion) -> dict[str, sp.Expr]:
-    """The values that a recursion knows: V often does not feel the biases."""
-    names = {p.name for p in recursion.parameters} | {"Q0"}
-    return {k: v for k, v in values.items() if k in names}
-
-
-def is_nested(recursion: Recursion) -> bool:
-    """Whether a map holds averages over what a batch shares, which nothing encloses."""
-    return any(e.has(Common) for step in recursion.steps for e in step.expressions)
 
 
 def inside(recursion: Recursion, values: Mapping[str, Any]) -> dict[str, sp.Expr]:

@@ -2,45 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from meanfield.base.answers.results import MeanFieldError, Status
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown
+<<<<<<< HEAD
 from meanfield.base.symbols import Z
 from meanfield.functions.growth import tail
 from meanfield.functions.piecewise import pieces
 from meanfield.networks.folds import symbols_in
 from meanfield.networks.records import mlp
 from meanfield.symbolic import parity
+=======
+from meanfield.functions import zeros
+from meanfield.functions.activations import activation
+from meanfield.functions.piecewise import at
+from meanfield.networks.folds import symbols_in, through
+from meanfield.networks.records import Block, Dense, Nonlinearity, Param, Residual, Schedule, exact
+>>>>>>> 12c77cf33818784777041d528dddc3ed2a9dc8f0
 from meanfield.symbolic.criticality.critical_lines import CriticalLine, critical_line
-from meanfield.symbolic.criticality.critical_points import CriticalPoints, critical_points, points_on
-from meanfield.symbolic.criticality.phases import Phase, moves_with_K, phase_at
-from meanfield.symbolic.criticality.rounding import doubles, phase_with_rounding, points_with_rounding
-from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoints, fixed_points, start_of
-from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.criticality.critical_points import CriticalPoints, critical_points
+from meanfield.symbolic.criticality.phases import Phase
+from meanfield.symbolic.criticality.rounding import doubles
+from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoints
 from meanfield.symbolic.recursions.block_recursions import one_dense, plain_form
 from meanfield.symbolic.recursions.naming import describe
 from meanfield.symbolic.recursions.tokens.exchangeable import attends
-from meanfield.theory.asked import positions
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.asked.given_values import (
     decided,
     exact_number,
-    inside_averages,
     refuse_held,
     refuse_unknown,
     with_values,
 )
 from meanfield.theory.asked.kept_answers import keeps
-from meanfield.theory.verbs import attending
+from meanfield.theory.settling.which_settles import settling_of
 
 if TYPE_CHECKING:
     from meanfield.numeric.phases.correlations import Correlations
+    from meanfield.numeric.phases.maps.sampled_maps import MeasuredLine
     from meanfield.numeric.phases.neutrality import CorrelationLine
-    from meanfield.numeric.phases.sampled_maps import MeasuredLine
     from meanfield.symbolic.criticality.order_chaos import OrderChaosLine
 
 
@@ -56,6 +60,7 @@ def place(theory: Maps, given: dict) -> dict[str, sp.Expr]:
     return values
 
 
+<<<<<<< HEAD
 def is_odd(theory: Maps, values: dict) -> bool:
     """Whether K_ab of (x, -y) is -1 times that of (x, y) at every layer, so that inputs go the same way."""
     if theory.kind:
@@ -73,6 +78,41 @@ def oddness(theory: Maps, values: dict) -> bool | None:
         return True
     biased = plain_form(theory.block) is not None and values["sigma_b"] != 0
     return False if biased else None
+=======
+def jumps_at_rest(theory: Maps, given: dict) -> bool:
+    """Whether an input whose z is 0 meets a φ that jumps there: the value φ(0) is no limit of averages at small K.
+
+    given: numbers or arrays by name, which say behind which Dense no z is 0.
+    """
+    met = False
+
+    def of(part: Block, is_zero: bool) -> bool:
+        nonlocal met
+        if not is_zero or part.normalizes == "neurons" or (isinstance(part, Dense) and _is_biased(part, given)):
+            return False
+        if not isinstance(part, Nonlinearity):
+            return True
+        p = activation(part.activation).pieces
+        met = met or any(b == 0 for b, _ in p.jumps())
+        return all(zeros.is_zero(at(side, p.variable, sp.S.Zero)) for side in p.around_zero())
+
+    def joined(part: Block, ways: tuple[bool, ...]) -> bool:
+        return all(ways) if isinstance(part, Residual) else any(ways)  # a sum, a product
+
+    through(theory.block, True, of, joined)
+    return met
+
+
+def _is_biased(dense: Dense, given: dict) -> bool:
+    b = dense.sigma_b
+    if isinstance(b, Schedule):
+        return True
+    if not isinstance(b, Param):
+        return exact(b, "sigma_b") != 0
+    import numpy as np  # a run may be of many points
+
+    return bool(np.all(np.asarray(given.get(b.name, 0)) != 0))
+>>>>>>> 12c77cf33818784777041d528dddc3ed2a9dc8f0
 
 
 @keeps
@@ -80,20 +120,7 @@ def fixed_points_at(theory: Maps, /, **parameters) -> FixedPoints:
     """`Theory.fixed_points`."""
     refuse_held(theory, parameters)
     theory, parameters = decided(theory, parameters)
-    recursion, values = theory.limiting, place(theory, parameters)
-    if recursion.only_floats:
-        from meanfield.numeric.phases.sampled_maps import sampled
-
-        return sampled(recursion.homogeneous("Fixed points are", enclosed=False)).points(values)
-    if theory.kind:
-        values = positions.kept(values, recursion)
-    found = fixed_points(recursion, values)
-    if theory.kind and not positions.is_exact(theory.block, theory.batch):
-        found = positions.measured_points(found)
-    else:
-        units = {k: u for k, u in doubles(parameters).items() if k in values}
-        found = points_with_rounding(found, values, units, lambda moved: fixed_points(recursion, moved))
-    return positions.points_of_difference(found) if theory.kind == "batch" else found
+    return settling_of(theory).fixed_points(place(theory, parameters), doubles(parameters))
 
 
 @keeps
@@ -104,124 +131,27 @@ def phase_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Phase:
     norm = exact_number("input_norm", input_norm)
     if not norm.is_number or norm <= 0:
         raise MeanFieldError(f"input_norm must be a number > 0, but {shown(input_norm)} was given.")
-    if attends(theory.block):
-        return attending.phase(theory, place(theory, parameters), norm)
-    recursion, values = theory.limiting, place(theory, parameters)
-    if theory.kind:
-        values = positions.kept(values, recursion)
-    if theory.kind == "batch":
-        positions.refuse_constant_start(recursion, place(theory, parameters))
-    if recursion.only_floats:
-        from meanfield.numeric.phases.sampled_maps import sampled
-
-        first = float(start_of(theory.one_input, values | {"Q0": norm}))
-        return sampled(recursion.homogeneous("The phase is", enclosed=False)).phase(values, first)
-    if positions.is_nested(recursion):
-        from meanfield.numeric.phases.nested_maps import nested_phase
-
-        return nested_phase(recursion, values | place(theory, parameters))
-    if moves_with_K(recursion):
-        from meanfield.numeric.phases.phase_points import measured_phase  # floats: no ball encloses these averages
-
-        return measured_phase(recursion, values, norm)
-    found = phase_at(recursion, values, norm)
-    if theory.kind and not positions.is_exact(theory.block, theory.batch):
-        return positions.measured_phase(found)
-    units = {k: u for k, u in doubles(parameters).items() if k in values}
-    return phase_with_rounding(found, values, units, lambda moved: phase_at(recursion, moved, norm))
+    return settling_of(theory).phase(place(theory, parameters), norm, doubles(parameters))
 
 
 @keeps
 def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Correlations:
     """`Theory.correlations`."""
-    from meanfield.numeric.phases.correlations import correlations
-
     theory, parameters = decided(theory, parameters)
-    if attends(theory.block):
-        from meanfield.theory.verbs.token_correlations import token_correlations
-
-        return token_correlations(theory, place(theory, parameters), exact_number("input_norm", input_norm))
-    phase = phase_of(theory, input_norm=input_norm, **parameters)
-    exact = place(theory, parameters)
-    recursion = theory.equal_norms.only("K", "K_ab", "distance", "J_ab")
-    recursion = recursion.homogeneous("Correlations are", enclosed=False)
-    inside = inside_averages(recursion, exact)
-    recursion = recursion.replaced(inside) if inside else recursion
-    values = {k: float(v) for k, v in exact.items() if k not in inside}
-    deviations = {n: float(exact.get(n, default)) for n, default in (("sigma_w", 1), ("sigma_b", 0))}
-    numbers = {**deviations, "parameters": {k: v for k, v in values.items() if k not in deviations}}
-    start = float(start_of(theory.one_input, exact | {"Q0": exact_number("input_norm", input_norm)}))
-    return correlations(recursion, numbers, phase, start, oddness(theory, exact), lambda: _at_infinity(theory, exact))
-
-
-def _at_infinity(theory: Maps, values: dict[str, sp.Expr]) -> Recursion | None:
-    """The recursion that `correlations` asks for, of the network that one of φ before one Dense becomes where K grows
-    without bound: with the leading power of φ in its place. None where φ is such a power, or tends to none up to a
-    constant, and for other networks."""
-    form = None if theory.kind else plain_form(theory.block)
-    if form is None:
-        return None
-    swap = {s: values[s.name] for e in form for s in e.free_symbols if s.name in values}
-    f, mu = (e.xreplace(swap) for e in form)
-    if f.free_symbols - {Z[0]} or mu.free_symbols:
-        return None
-    p = pieces(f, Z[0])
-    powers = [tail(p.exprs[0], Z[0], -1), tail(p.exprs[-1], Z[0], 1)]
-    if any(one.power is None or one.remainder == "algebraic" for one in powers):
-        return None
-    degrees = [sp.degree(one.power, Z[0]) for one in powers]
-    left, right = (sp.LT(one.power, Z[0]) if d == max(degrees) else sp.S.Zero for one, d in zip(powers, degrees))
-    if max(degrees) < 1 or (p.exprs in ((left, right), (left,)) and not any(p.breaks)):
-        return None
-    leading = right if left == right else sp.Piecewise((left, Z[0] < 0), (right, True))
-    return Maps(mlp(leading, mu)).equal_norms.only("K", "K_ab", "distance", "J_ab")
-
-
-def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine | OrderChaosLine:
-    """`Theory.critical_line`."""
-    if attends(theory.block):
-        if of == "K":
-            raise MeanFieldError(
-                "The line chi_K = 1 is not derived where an Attention mixes tokens; leave quantity out for the line "
-                "between order and chaos."
-            )
-        return attending.line(theory)
-    if theory.kind:
-        return positions.line(theory.limiting, theory.block, of, theory.batch)
-    recursion = theory.one_input.only("K", "J")
-    if not recursion.only_floats:
-        return _exact_line(theory, of)
-    from meanfield.numeric.phases.sampled_maps import MeasuredLine, sampled
-
-    strength = one_dense(theory.block)
-    if strength is None or strength.free_symbols:
-        raise MeanFieldError(
-            "A critical line is not available: through this Pool it is found for a block of one Dense, with a number "
-            "for "
-            f"the skip's strength, but the block is {describe(theory.block)}."
-        )
-    return MeasuredLine(sampled(recursion.homogeneous("A critical line is", enclosed=False)), float(strength), of)
+    phase, norm = phase_of(theory, input_norm=input_norm, **parameters), exact_number("input_norm", input_norm)
+    return settling_of(theory).correlations(place(theory, parameters), norm, phase)
 
 
 @keeps
-def _exact_line(theory: Maps, of: str) -> CriticalLine:
-    return critical_line(theory.block, of)
+def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine | OrderChaosLine:
+    """`Theory.critical_line`."""
+    return settling_of(theory).line(of)
 
 
 @keeps
 def critical_points_of(theory: Maps) -> CriticalPoints:
     """`Theory.critical_points`."""
-    if not theory.kind:
-        return critical_points(theory.block)
-    if attends(theory.block):
-        raise MeanFieldError(
-            "Critical points are those of a line in (sigma_w, sigma_b), and tokens have a condition on all deviations; "
-            "critical_line() is the line between order and chaos, and phase says what a place is."
-        )
-    line = critical_line_of(theory, "J")
-    assert isinstance(line, CriticalLine)  # no Pool stands there
-    found = points_on(line)
-    return found if positions.is_exact(theory.block, theory.batch) else replace(found, status=Status.MEASURED)
+    return settling_of(theory).critical_points()
 
 
 @keeps

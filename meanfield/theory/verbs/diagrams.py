@@ -13,11 +13,8 @@ from meanfield.base.arguments import choice, flag, scalar
 from meanfield.base.symbols import J
 from meanfield.networks.folds import skip_of
 from meanfield.networks.records import OWN, Param
-from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.block_recursions import plain_form
-from meanfield.symbolic.recursions.naming import describe
 from meanfield.symbolic.recursions.tokens.exchangeable import attends
-from meanfield.theory.asked import positions
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.asked.given_values import (
     decided,
@@ -31,9 +28,10 @@ from meanfield.theory.asked.given_values import (
     with_values,
 )
 from meanfield.theory.asked.kept_answers import keeps
+from meanfield.theory.settling.inputs_apart import is_odd
+from meanfield.theory.settling.which_settles import settling_of
 from meanfield.theory.verbs.at_a_point import (
     correlations_of,
-    is_odd,
     line_and_points,
     neutrality_line_of,
     phase_of,
@@ -85,8 +83,6 @@ def diagram(
         recursion = replace(theory, block=replace(skip, mu=Param(own))).limiting
     if jumps:
         recursion = recursion.map(lambda e: J if e == sp.oo else e)  # K alone is asked for
-    if theory.kind == "batch":
-        recursion = recursion.map(positions.with_numbers)
     refuse_unknown(parameters, recursion)
     inside = inside_averages(recursion, parameters | fixed)
     if inside:
@@ -100,25 +96,9 @@ def diagram(
         except MeanFieldError:
             drawn = (None, None)  # several Dense layers: the diagram itself shows the line
     norm, rest = double("input_norm", input_norm), {k: double(k, v) for k, v in rest.items()}
-    if positions.is_nested(recursion):
-        return _nested(theory, recursion, sigma_w, sigma_b, norm, rest)
-    found = phase_diagram(describe(theory.block), recursion, sigma_w, sigma_b, norm, rest, *drawn)
-    if theory.kind == "batch":
-        found = positions.without_constant(found)
+    settles = settling_of(theory)
+    found = settles.drawn(phase_diagram(settles.tabulated(recursion), sigma_w, sigma_b, norm, rest, *drawn))
     return found if quantity == "J" else _bias_diagram(theory, found, line, jumps, parameters)
-
-
-def _nested(theory: Maps, recursion: Recursion, w, b, norm: float, rest: dict) -> PhaseDiagram:
-    """The diagram of a network whose growth of J is an average over what a batch shares."""
-    import numpy as np
-
-    from meanfield.numeric.phases.nested_maps import settled
-    from meanfield.presentation.phase_diagram import PhaseDiagram
-
-    W, B = np.meshgrid(w, b)
-    V, growth, _ = settled(recursion, {"sigma_w": W, "sigma_b": B} | rest)
-    one = np.ones(W.shape, dtype=np.int64)
-    return PhaseDiagram(describe(theory.block), w, b, norm, np.array(V), growth, one, None, None, rest)
 
 
 def _bias_diagram(theory: Maps, base: PhaseDiagram, line: bool, jumps: bool, parameters: dict) -> BiasDiagram:
@@ -171,8 +151,9 @@ def initial_bias(theory: Maps, /, *, input_norm: object = 1, correlation: object
     if cosine == 1:
         raise MeanFieldError("The guessing bias of an input with itself is not available: give correlation < 1.")
     phase = phase_of(theory, input_norm=input_norm, **parameters)
-    floats = theory.one_input.only("K", "J").only_floats  # no law is derived, and c* decides alone
-    settled = phase.fixed_point is not None and phase.fixed_point.K.value != 0 and (floats or phase.name == "chaotic")
+    proved = settling_of(theory).map.has_laws  # else c* decides alone
+    settled = phase.fixed_point is not None and phase.fixed_point.K.value != 0
+    settled = settled and (not proved or phase.name == "chaotic")
     found = correlations_of(theory, input_norm=input_norm, **parameters) if settled else None
     law, why, grown = None, "", False
     try:

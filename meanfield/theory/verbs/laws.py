@@ -29,7 +29,6 @@ from meanfield.symbolic.recursion import c0 as start_c0
 from meanfield.symbolic.recursions.block_recursions import plain_form
 from meanfield.symbolic.recursions.tokens.exchangeable import attends
 from meanfield.symbolic.steps import Domain
-from meanfield.theory.asked import positions
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.asked.given_values import (
     decided,
@@ -41,8 +40,9 @@ from meanfield.theory.asked.given_values import (
     with_values,
 )
 from meanfield.theory.asked.kept_answers import keeps
-from meanfield.theory.verbs import attending
-from meanfield.theory.verbs.at_a_point import correlations_of, is_odd, phase_of, place
+from meanfield.theory.settling.inputs_apart import is_odd
+from meanfield.theory.settling.which_settles import settling_of
+from meanfield.theory.verbs.at_a_point import correlations_of, phase_of, place
 
 #: inside a residual block: the variance behind its inner Dense, mean squared gradients by z, weights and biases
 OF_BLOCKS = ("K[1]", "G_z", "G_w[1]", "G_b[1]", "G_w[2]", "G_b[2]")
@@ -78,7 +78,7 @@ def depth_law(
             "asked for."
         )
     if attends(theory.block):
-        return attending.law(theory, quantity, place(theory, parameters) | ({} if norm is None else {"Q0": norm}))
+        return settling_of(theory).law(quantity, place(theory, parameters) | ({} if norm is None else {"Q0": norm}))
     if isinstance(quantity, str) and quantity in (*CORRELATORS, "Theta"):
         given = {"lambda_w": lambda_w, "lambda_b": lambda_b}
         return _correlator_law(theory, quantity, order, parameters, norm, given, input_ratio, at)
@@ -105,13 +105,7 @@ def depth_law(
     if quantity in closing.QUANTITIES:
         return closing_law(theory, quantity, parameters, norm, correlation)
     values = place(theory, parameters) | ({} if norm is None else {"Q0": norm})
-    if theory.kind:
-        values = positions.kept(values, theory.limiting)
-    found = _depth.depth_law(theory.limiting, quantity, values)
-    if theory.kind == "batch":
-        found = positions.of_difference(found)
-    measured = theory.kind and not positions.is_exact(theory.block, theory.batch)
-    return positions.measured_law(found) if measured else found
+    return settling_of(theory).law(quantity, values)
 
 
 def table_of_phases(theory: Maps, /, *quantities: str, **fixed) -> PhaseTable:

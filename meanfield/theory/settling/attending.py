@@ -10,27 +10,33 @@ so what is said of where tokens end is never CERTIFIED or EXACT.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError, Solution, Status, Term
 from meanfield.base.arguments import choice
 from meanfield.base.symbols import K, l, parameter
+from meanfield.numeric.phases.maps.scalar_map import known_to
 from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.exponent_cells import At
 from meanfield.symbolic.asymptotics.log_growth import Growth, grown
 from meanfield.symbolic.averages.base import nodes_in
 from meanfield.symbolic.averages.expansions.expansion import at_infinity
+from meanfield.symbolic.criticality.critical_points import CriticalPoints
 from meanfield.symbolic.criticality.order_chaos import OrderChaosLine, order_chaos_line
 from meanfield.symbolic.criticality.phases import Phase, phase_at
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.first import begun
 from meanfield.symbolic.recursions.tokens.attention_rule import DIFFERENCE
 from meanfield.symbolic.recursions.tokens.collapse import collapsed, score_variances
-from meanfield.theory.asked import positions
 from meanfield.theory.asked.architecture_maps import Maps
+from meanfield.theory.settling.one_number import Settling, Values
+
+if TYPE_CHECKING:
+    from meanfield.numeric.phases.correlations import Correlations
 
 QUANTITIES = ("K", "J", "distance", "c")
 NAMES = {-1: "ordered", 0: "critical", 1: "chaotic"}
@@ -41,6 +47,37 @@ _CUBED = (
     "without a skip an Attention takes 1 - c to a multiple of its third power, so that its logarithm grows as 3^l, "
     "which is no term of a law; follow the distance with propagate"
 )
+
+
+@dataclass(frozen=True)
+class TokensAlike(Settling):
+    """K of tokens that are nearly alike, with the growth of their distance in the place of J."""
+
+    def phase(self, values: Values, norm: sp.Expr, units: Mapping[str, Any]) -> Phase:
+        return _phase(self.theory, values, norm)
+
+    def correlations(self, values: Values, norm: sp.Expr, phase: Phase) -> Correlations:
+        from meanfield.theory.settling.token_correlations import token_correlations
+
+        return token_correlations(self.theory, values, phase)
+
+    def law(self, quantity: str, values: Values) -> _depth.DepthLaw:
+        return law(self.theory, quantity, values)
+
+    def line(self, of: str) -> OrderChaosLine:
+        """Where tokens that are nearly alike neither come together nor go apart."""
+        if of == "K":
+            raise MeanFieldError(
+                "The line chi_K = 1 is not derived where an Attention mixes tokens; leave quantity out for the line "
+                "between order and chaos."
+            )
+        return order_chaos_line(alike(self.theory)[1])
+
+    def critical_points(self) -> CriticalPoints:
+        raise MeanFieldError(
+            "Critical points are those of a line in (sigma_w, sigma_b), and tokens have a condition on all deviations; "
+            "critical_line() is the line between order and chaos, and phase says what a place is."
+        )
 
 
 def alike(theory: Maps) -> tuple[Recursion, Recursion]:
@@ -63,7 +100,7 @@ def _growth(apart: Recursion, given: Mapping[str, sp.Expr]) -> sp.Expr:
 def _closeness(theory: Maps, values: Mapping[str, sp.Expr]) -> tuple[Growth, Growth, _depth.DepthLaw]:
     """The laws of the distance and of K as growths, and that of K."""
     _, apart = alike(theory)
-    given = positions.kept(dict(values), apart)
+    given = known_to(apart, values)
     if _growth(apart, given) == sp.oo:
         raise MeanFieldError(f"The law of c is not available: the tokens do not come together, as {_JUMPS}.")
     if _growth(apart, given) == 0:
@@ -128,7 +165,7 @@ def _of_alike(theory: Maps, quantity: str, values: Mapping[str, sp.Expr]) -> _de
     """The leading behaviour of one token, which that of many has, too; the constant depends on how they came together.
     """
     one, _ = alike(theory)
-    found = _depth.depth_law(one, quantity, positions.kept(dict(values), one))
+    found = _depth.depth_law(one, quantity, known_to(one, values))
     regime = f"{found.regime}; of tokens that come together, as nearly alike ones do"
     if quantity == "J":
         kept = tuple(t for t in found.terms if t.coefficient.free_symbols.isdisjoint({_depth.CONSTANT}))
@@ -139,18 +176,13 @@ def _of_alike(theory: Maps, quantity: str, values: Mapping[str, sp.Expr]) -> _de
     return replace(found, terms=terms, remainder="smaller", exact=None, regime=regime, status=Status.MEASURED)
 
 
-def line(theory: Maps) -> OrderChaosLine:
-    """Where tokens that are nearly alike neither come together nor go apart."""
-    return order_chaos_line(alike(theory)[1])
-
-
-def phase(theory: Maps, values: Mapping[str, sp.Expr], norm: sp.Expr) -> Phase:
+def _phase(theory: Maps, values: Mapping[str, sp.Expr], norm: sp.Expr) -> Phase:
     """Whether tokens come together ("ordered") or not ("chaotic"); chi_J is the growth of their distance at K*.
 
     K*, χ_J and the way of 1 - c are derived; that tokens of every start go that way is not, hence MEASURED.
     """
     _, apart = alike(theory)
-    given = positions.kept(dict(values), apart)
+    given = known_to(apart, values)
     found = phase_at(apart, given, norm)
     why = [found.message] if found.status is Status.MEASURED else []
     found = replace(found, status=Status.MEASURED, message="; ".join([*why, NEAR]))

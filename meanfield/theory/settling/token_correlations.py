@@ -14,18 +14,18 @@ from meanfield.base.answers.results import MeanFieldError, Status
 from meanfield.numeric.phases.correlations import CorrelationPoint, Correlations
 from meanfield.numeric.phases.float_roots import zeros
 from meanfield.numeric.run.depth_iteration import propagate
+from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.recursion import Recursion
 from meanfield.theory.asked import positions
 from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.verbs.attending import phase
 
 SEARCHED = 512  # correlations between which a change of sign is looked for
 _LARGE = (1e5, 1e6)  # variances from which zeros of the map of c are taken to infinity
 
 
-def token_correlations(theory: Maps, values: Mapping[str, sp.Expr], norm: sp.Expr) -> Correlations:
+def token_correlations(theory: Maps, values: Mapping[str, sp.Expr], here: Phase) -> Correlations:
     """Where correlations of two tokens end: c = 1 and what is found below it between 512 places, 0 ≤ c < 1."""
-    here, step = phase(theory, values, norm), _Step.of(theory, values)
+    step = _Step.of(theory, values)
     grows = here.fixed_point is None
     found = sp.nan if here.fixed_point is None else here.fixed_point.K.value
     K = float(found) if sp.sympify(found).is_number else 1.0  # where every K is kept, c does not see it

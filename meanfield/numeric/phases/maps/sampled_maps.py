@@ -15,16 +15,17 @@ from functools import cached_property, lru_cache
 import numpy as np
 import sympy as sp
 
-from meanfield.base.answers.results import MeanFieldError, Solution, Status, one_line
+from meanfield.base.answers.results import MeanFieldError, one_line
 from meanfield.base.symbols import sigma_b, sigma_w
+from meanfield.networks.records import Block
 from meanfield.numeric.lowering.assembly import lower
-from meanfield.numeric.phases.float_roots import between
+from meanfield.numeric.phases.maps.float_maps import FLAT, FloatMap, Mapped, Numbers, layer
+from meanfield.numeric.phases.maps.scalar_map import Grid
 from meanfield.numeric.phases.neutrality import CurveInK
 from meanfield.symbolic.averages.nodes.group_functions import Group
-from meanfield.symbolic.criticality.phases import Phase
-from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, FixedPoints
-from meanfield.symbolic.fixed_points.marginality import phase_of
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.recursions.block_recursions import one_dense
+from meanfield.symbolic.recursions.naming import describe
 
 GRID = np.logspace(-10, 10, 241)  # of K
 SPLINE = 1e-6  # error of values between its points, relative
@@ -33,12 +34,14 @@ WHY = "in float64 along a grid of K: a Pool's averages are known as doubles, and
 
 
 @dataclass(frozen=True)
-class Sampled:
-    """F, F′ and X of a block of one Dense; recursion: of (K, J)."""
+class SampledMap(FloatMap):
+    """F, F′ and X of a block of one Dense, known as doubles."""
 
-    recursion: Recursion
+    why = WHY
 
-    def __post_init__(self) -> None:
+    def require(self, what: str) -> None:
+        """Refuse also a map that is not of this form."""
+        super().require(what)
         step, chi = self.recursion["K"], self.recursion["J"]
         if chi.has(sp.oo):
             raise MeanFieldError("χ_J is infinite everywhere here: φ or the Pool jumps, and there is no line.")
@@ -53,44 +56,26 @@ class Sampled:
                 "blocks of one Dense with the network's own sigma_w and sigma_b. Follow this one with propagate."
             )
 
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        return tuple(p.name for p in self.recursion.parameters if p.name not in ("Q0", "c0"))
-
     @cached_property
-    def error(self) -> float:
-        """Of the averages, relative."""
-        return max(lower(self.recursion).errors, default=0.0) + 1e-13
-
-    @cached_property
-    def grid(self) -> np.ndarray:
+    def places(self) -> np.ndarray:
         return GRID[0.9 * lower(self.recursion).limit > GRID]
 
     def maps(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(F, F′, X) at an array of K > 0."""
-        h, K = 1e-3, np.asarray(K, dtype=float)
-        places = np.stack([K * (1 + k * h) for k in (-2, -1, 0, 1, 2)])
-        lowered = lower(self.recursion)
-        state = np.zeros((places.size, len(self.recursion.state)))  # log J = 0
-        state[:, self.recursion.index("K")] = places.ravel()
-        # without biases, and without the skip
-        sigma = np.array([np.full(places.size, float(n == "sigma_w")) for n in lowered.parameters])
-        after = lowered.step(state, sigma).reshape(*places.shape, -1)
-        F, X = after[..., self.recursion.index("K")], np.exp(after[..., self.recursion.index("J")])
-        return F[2], (8 * (F[3] - F[1]) - (F[4] - F[0])) / (12 * h * K), X[2]
+        return layer(self.recursion, K, {"sigma_w": 1.0})  # without biases, and without the skip
 
     @cached_property
-    def known(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def at_places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The same on the grid."""
-        return self.maps(self.grid)
+        return self.maps(self.places)
 
     @cached_property
     def splines(self):
         """log F and log X (X may fall to 0) as functions of log K."""
         from scipy.interpolate import CubicSpline
 
-        F, _, X = (np.maximum(v, 1e-300) for v in self.known)
-        return CubicSpline(np.log(self.grid), np.log(F)), CubicSpline(np.log(self.grid), np.log(X))
+        F, _, X = (np.maximum(v, 1e-300) for v in self.at_places)
+        return CubicSpline(np.log(self.places), np.log(F)), CubicSpline(np.log(self.places), np.log(X))
 
     def _gain(self, log_K: np.ndarray, sigma: np.ndarray) -> np.ndarray:
         """K'/K - 1 by the splines."""
@@ -105,10 +90,10 @@ class Sampled:
 
     def run(self, start: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(K*, χ_J*, number of attracting states) for points with K¹ = start and parameters sigma (rows)."""
-        logs, parts = np.log(self.grid), []
+        logs, parts = np.log(self.places), []
         for at in range(0, start.size, 4096):
             here = slice(at, at + 4096)
-            own, first = sigma[:, here], np.log(np.clip(start[here], self.grid[0], self.grid[-1]))
+            own, first = sigma[:, here], np.log(np.clip(start[here], self.places[0], self.places[-1]))
             signs = self._signs(logs[:, None], own)
             way = self._signs(first, own)
             inside = (logs[:, None] - first) * way > 0
@@ -133,78 +118,39 @@ class Sampled:
 
     def _signs(self, log_K: np.ndarray, sigma: np.ndarray) -> np.ndarray:
         gain = self._gain(log_K, sigma)
-        return (gain > 1e-12).astype(int) - (gain < -1e-12).astype(int)
+        return (gain > FLAT).astype(int) - (gain < -FLAT).astype(int)
 
-    # ------------------------------------------------------------------------------------------------ at one place
+    def at(self, K: np.ndarray, numbers: Numbers) -> Mapped:
+        w, b, mu = (float(v[0]) for v in self._deviations(np.array([[numbers[n]] for n in self.parameters])))
+        F, slope, X = self.at_places if K is self.places else self.maps(K)
+        made, grown = w * w * F, w * w * X
+        return Mapped(
+            made + b * b + mu * mu * K, w * w * slope + mu * mu, grown + mu * mu, made * self.error, grown * self.error
+        )
 
-    def points(self, values: dict[str, sp.Expr]) -> FixedPoints:
-        """Every fixed point that the grid shows."""
-        sigma = self._numbers(values)
-        w, b, mu = (float(v[0]) for v in self._deviations(sigma))
-        logs = np.log(self.grid)
-        signs = self._signs(logs, sigma)
-        found: list[tuple[FixedPoint, float]] = []
-        if b == 0 and self.known[0][0] < 1e-3 * math.sqrt(self.grid[0]):  # F(0) = 0
-            _, slope, X = (float(v[0]) for v in self.known)
-            down = bool(signs[0] < 0)
-            zero = Solution(sp.S.Zero, Status.MEASURED, None, WHY)
-            chis = _value(w * w * X + mu * mu, 10 * self.error), _value(w * w * slope + mu * mu, 10 * self.error)
-            found.append((FixedPoint(zero, *chis, "stable" if down else "unstable"), 0.0))
-        for i in map(int, np.flatnonzero(signs[:-1] * signs[1:] < 0)):
-            point = self._refined(float(logs[i]), float(logs[i + 1]), int(signs[i]), (w, b, mu))
-            found.append((point, float(point.K.value)))
-        kept, ends = [], [sp.S.Zero, *[point.K.value for point, k in found if k], sp.oo]
-        first = 1 if not found or found[0][1] else 0  # K* = 0 is the first end itself
-        for n, (point, _) in enumerate(found, first):
-            basin = (ends[max(n - 1, 0)], ends[n + 1]) if point.stability == "stable" else None
-            kept.append(FixedPoint(point.K, point.chi_J, point.chi_K, point.stability, basin))
-        free = (ends[-2], sp.oo) if signs[-1] > 0 else None
-        return FixedPoints(tuple(kept), Status.MEASURED, WHY, free)
+    def keeps_zero(self, numbers: Numbers) -> bool:
+        flat = self.at_places[0][0] < 1e-3 * math.sqrt(self.places[0])  # F(0) = 0
+        return bool(numbers.get("sigma_b", 0) == 0 and flat)
 
-    def phase(self, values: dict[str, sp.Expr], first: float) -> Phase:
-        """Where K¹ flows."""
-        found = self.points(values)
-        point = found.reached_from(sp.Float(first, 17))
-        several = found.ends > 1
-        if point is None:
-            w, _, mu = (float(v[0]) for v in self._deviations(self._numbers(values)))
-            chi = _value(w * w * float(self.known[2][-1]) + mu * mu, 1e-4)
-            return Phase(phase_of(chi), None, chi, several, Status.MEASURED, WHY)
-        return Phase(phase_of(point.chi_J), point, point.chi_J, several, Status.MEASURED, WHY)
+    def line(self, of: str) -> MeasuredLine:
+        strength = one_dense(self.block)
+        if strength is None or strength.free_symbols:
+            raise MeanFieldError(
+                "A critical line is not available: through this Pool it is found for a block of one Dense, with a "
+                f"number for the skip's strength, but the block is {describe(self.block)}."
+            )
+        self.require("A critical line is")
+        return MeasuredLine(self, float(strength), of)
 
-    def _numbers(self, values: dict[str, sp.Expr]) -> np.ndarray:
-        missing = [n for n in self.parameters if n not in values or not values[n].is_number]
-        if missing:
-            raise MeanFieldError(f"The limit of K is not known: give {' and '.join(missing)} a value.")
-        return np.array([[float(values[n])] for n in self.parameters])
-
-    def _refined(self, low: float, high: float, sign: int, deviations: tuple[float, float, float]) -> FixedPoint:
-        w, b, mu = deviations
-
-        def gain(log_K: float) -> float:
-            k = math.exp(log_K)
-            return (w * w * float(self.maps(np.array([k]))[0][0]) + b * b) / k + mu * mu - 1
-
-        K = math.exp(between(gain, low, high))
-        F, slope, X = (float(v[0]) for v in self.maps(np.array([K])))
-        chi_K = w * w * slope + mu * mu
-        off = w * w * F * self.error / max(abs(1 - chi_K), 1e-12)
-        near = self.maps(np.array([K + min(off, 0.1 * K)]))[2][0] if off else X
-        error_J = w * w * (X * self.error + abs(float(near) - X))
-        return FixedPoint(
-            _value(K, off), _value(w * w * X + mu * mu, error_J),
-            _value(chi_K, 10 * self.error * max(abs(chi_K), w * w * F / K)), "stable" if sign > 0 else "unstable",
-        )  # fmt: skip
+    def grid(self) -> Grid:
+        self.require("A phase diagram is")
+        return self
 
 
 @lru_cache(maxsize=16)
-def sampled(recursion: Recursion) -> Sampled:
-    """The maps of a (K, J) recursion, sampled once in a process."""
-    return Sampled(recursion)
-
-
-def _value(value: float, error: float) -> Solution:
-    return Solution(sp.Float(value, 17), Status.MEASURED, error, WHY)
+def sampled(recursion: Recursion, block: Block) -> SampledMap:
+    """The map of a (K, J) recursion, sampled once in a process."""
+    return SampledMap(recursion, block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +160,7 @@ class MeasuredLine(CurveInK):
     kind: "measured". Points are found by a search over K in [1e-8, 1e8], and MEASURED, with the error of the averages.
     """
 
-    maps: Sampled
+    maps: SampledMap
     strength: float
     of: str = "J"
     kind: str = "measured"
