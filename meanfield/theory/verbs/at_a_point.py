@@ -8,20 +8,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown
-<<<<<<< HEAD
-from meanfield.base.symbols import Z
-from meanfield.functions.growth import tail
-from meanfield.functions.piecewise import pieces
 from meanfield.networks.folds import symbols_in
-from meanfield.networks.records import mlp
-from meanfield.symbolic import parity
-=======
-from meanfield.functions import zeros
-from meanfield.functions.activations import activation
-from meanfield.functions.piecewise import at
-from meanfield.networks.folds import symbols_in, through
-from meanfield.networks.records import Block, Dense, Nonlinearity, Param, Residual, Schedule, exact
->>>>>>> 12c77cf33818784777041d528dddc3ed2a9dc8f0
 from meanfield.symbolic.criticality.critical_lines import CriticalLine, critical_line
 from meanfield.symbolic.criticality.critical_points import CriticalPoints, critical_points
 from meanfield.symbolic.criticality.phases import Phase
@@ -58,61 +45,6 @@ def place(theory: Maps, given: dict) -> dict[str, sp.Expr]:
         if name in domains and value.is_number:
             domains[name].require(name, value)
     return values
-
-
-<<<<<<< HEAD
-def is_odd(theory: Maps, values: dict) -> bool:
-    """Whether K_ab of (x, -y) is -1 times that of (x, y) at every layer, so that inputs go the same way."""
-    if theory.kind:
-        return False
-    try:
-        return parity.is_odd(theory.two_inputs, ("K_ab",), values)
-    except MeanFieldError:  # not derived for two inputs of any norms
-        return False
-
-
-def oddness(theory: Maps, values: dict) -> bool | None:
-    """Whether (x, -y) goes the way of (x, y); None where neither is proved. A bias behind the only Dense of a block
-    keeps C(-1) above -1, whatever φ is."""
-    if is_odd(theory, values):
-        return True
-    biased = plain_form(theory.block) is not None and values["sigma_b"] != 0
-    return False if biased else None
-=======
-def jumps_at_rest(theory: Maps, given: dict) -> bool:
-    """Whether an input whose z is 0 meets a φ that jumps there: the value φ(0) is no limit of averages at small K.
-
-    given: numbers or arrays by name, which say behind which Dense no z is 0.
-    """
-    met = False
-
-    def of(part: Block, is_zero: bool) -> bool:
-        nonlocal met
-        if not is_zero or part.normalizes == "neurons" or (isinstance(part, Dense) and _is_biased(part, given)):
-            return False
-        if not isinstance(part, Nonlinearity):
-            return True
-        p = activation(part.activation).pieces
-        met = met or any(b == 0 for b, _ in p.jumps())
-        return all(zeros.is_zero(at(side, p.variable, sp.S.Zero)) for side in p.around_zero())
-
-    def joined(part: Block, ways: tuple[bool, ...]) -> bool:
-        return all(ways) if isinstance(part, Residual) else any(ways)  # a sum, a product
-
-    through(theory.block, True, of, joined)
-    return met
-
-
-def _is_biased(dense: Dense, given: dict) -> bool:
-    b = dense.sigma_b
-    if isinstance(b, Schedule):
-        return True
-    if not isinstance(b, Param):
-        return exact(b, "sigma_b") != 0
-    import numpy as np  # a run may be of many points
-
-    return bool(np.all(np.asarray(given.get(b.name, 0)) != 0))
->>>>>>> 12c77cf33818784777041d528dddc3ed2a9dc8f0
 
 
 @keeps
