@@ -326,9 +326,9 @@ def test_a_line_that_begins_far_out_is_not_denied(monkeypatch):
     assert line.kind == "none" and "every K" in line.message
     with monkeypatch.context() as m:
         m.setattr(critical_lines, "_needs_negative_bias", lambda form: True)
-        fresh(critical_lines.critical_line)
+        fresh(critical_lines.line_of)
         assert mf.derive("1000 + tanh(z)").critical_line().kind == "none"
-    fresh(critical_lines.critical_line)
+    fresh(critical_lines.line_of)
 
 
 # ------------------------------------------------------------------------------------------------ flows, phases

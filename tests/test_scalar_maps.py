@@ -145,6 +145,7 @@ def test_fixed_points_behind_a_nested_average():
     found, phase = theory.fixed_points(**place), theory.phase(**place)
     assert found.status is Status.MEASURED and found[0].chi_J == phase.chi_J and found[0].K == phase.fixed_point.K
     assert found[0].basin == (0, sp.oo) and float(found[0].K.value) == pytest.approx(1.4**2, rel=1e-14)
+    assert found[0].chi_K.value == 0 and found[0].chi_K.status is Status.EXACT  # a norm forgets K
     assert "K stands for K - K_ab" in found.message
     (at_rest,) = theory.fixed_points(sigma_w=0, sigma_b=0.3)
     assert at_rest.K.value == 0 and at_rest.K.status is Status.EXACT

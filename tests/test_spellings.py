@@ -208,8 +208,8 @@ def test_laws_behind_a_batchnorm_say_what_they_are_of():
 
 def test_no_message_names_a_class_of_averages():
     chain = architectures.batchnorm_mlp("tanh", norm="act")
-    with pytest.raises(MeanFieldError, match="what a batch shares is known in floats only: ask phase") as refusal:
-        mf.derive(architecture=chain).fixed_points(sigma_w=1.2, sigma_b=0.1)
+    with pytest.raises(MeanFieldError, match="is an average over what a batch shares, .* ask phase") as refusal:
+        mf.derive(architecture=chain).critical_line()
     assert "Common" not in str(refusal.value)
 
 

@@ -102,7 +102,7 @@ class Recommendation(Result):
     ('0.20307', '1.000')
     >>> print(found.numbers())
     input weight_std=1.0/sqrt(fan_in) bias_std=0.0
-    dense1 weight_std=0.008974319640361637 bias_std=0.0
+    dense1 weight_std=0.008974319640364692 bias_std=0.0
     """
 
     what: str

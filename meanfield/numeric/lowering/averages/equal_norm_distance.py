@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 import numpy as np
 import sympy as sp
@@ -116,7 +116,7 @@ def by_parts(
     seen = layer < math.inf  # panels double from the closeness at which two breaks begin to see each other
     thick, nodes = ("", 8) if not seen else (" and thick", 16)
     own = f", {table}" if table else ""
-    out = f"""{mean_nodes(name)}def {name}(V, apart{own}{more}):
+    out = f"""def {name}(V, apart{own}{more}):
     V = max(V, 1e-290)
     gap = min(0.5 * apart / V, 2.0)
     near = gap * {scales}
@@ -124,11 +124,15 @@ def by_parts(
     if seen:
         out += f"    onset = {layer / ONSET!r} / math.sqrt(V * gap) if gap > 0.0 else math.inf\n"
         out += "    thick = onset >= 1.0\n"
-    out += f"""    if near <= {CLOSE!r}{thick}:
-        total, U, W = 0.0, {name}_U, {name}_UW
-        for k in {nodes_of_rule()}:
-            g = gap * U[k] * U[k]
-            total += W[k] * {slope}(V, V * (1.0 - g), V, g * (2.0 - g){more})
+    for most, n in RULES:
+        x, w = gauss_legendre(n)
+        places = tuple(0.5 * (1 + float(t)) for t in x)
+        weights = tuple(u * float(v) for u, v in zip(places, w))
+        out += f"""    if near <= {most!r}{thick}:
+        total = 0.0
+        for u, w in zip({places!r}, {weights!r}):
+            g = gap * u * u
+            total += w * {slope}(V, V * (1.0 - g), V, g * (2.0 - g){more})
         return total
 """
     x, w = gauss_legendre(nodes)
@@ -151,23 +155,6 @@ def by_parts(
     return out + f"""    left = {second}(V{own}{more}) - {product}(V, V - 0.5 * apart, V, gap * (2.0 - gap){more})
     return 2.0 * (0.0 if left < 0.0 else left) / apart
 """
-
-
-def mean_nodes(name: str) -> str:
-    """Source of the nodes of all `RULES`, one behind the other, for a mean of slopes over the root of 1 - c."""
-    places, weights = [], []
-    for _, n in RULES:
-        x, w = gauss_legendre(n)
-        places += [0.5 * (1 + float(t)) for t in x]
-        weights += [u * float(v) for u, v in zip(places[-n:], w)]
-    return f"{name}_U = np.array({places!r})\n{name}_UW = np.array({weights!r})\n\n\n"
-
-
-def nodes_of_rule() -> str:
-    """Source of the range of the nodes of the rule for `near` among `mean_nodes`."""
-    ends = [0, *accumulate(n for _, n in RULES)]
-    ranges = [f"range({a}, {b})" for a, b in pairwise(ends)]
-    return "".join(f"{r} if near <= {most!r} else " for r, (most, _) in zip(ranges[:-1], RULES)) + ranges[-1]
 
 
 def error(node: Stretch, f: Callable, table: np.ndarray, limit: float = math.inf) -> float:

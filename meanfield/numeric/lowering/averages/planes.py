@@ -165,7 +165,7 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
     gap = sine2 / (1.0 + math.sqrt(1.0 - sine2))
     sd_m, sd_d = math.sqrt(1.0 - 0.5 * gap), math.sqrt(2.0 * gap)
     nf, ng = {kf}.shape[0], {kg}.shape[0]
-    points, scales, shifts, moved = np.empty(nf + ng), np.empty(nf + ng), np.empty(nf + ng), np.empty(nf + ng)
+    points, scales, shifts, moved = _room(nf + ng), _room(nf + ng), _room(nf + ng), _room(nf + ng)
     for i in range(nf):
         points[i], scales[i], shifts[i] = {kf}[i] / max(s_a, 1e-150), {step_a} / max(s_a, 1e-150), -0.5
     for j in range(ng):
@@ -175,10 +175,10 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
     reach = 9.0 * sd_m + far * sd_m**2
     phase = {phase} + 1e-9
     wide = min(2.0 * sd_m, {periods} / phase)
-    edges = np.empty(1000)
+    edges = _room(1000)
     if sd_d == 0.0:
         return {name}_line(0.0, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
-    crossings, widths = np.empty(nf * ng), np.empty(nf * ng)
+    crossings, widths = _room(nf * ng), _room(nf * ng)
     near = min(sd_m, 2.0 / phase)
     for i in range(nf):
         for j in range(ng):
@@ -201,7 +201,7 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
     end = 9.0 * sd_d + 0.5 * far * sd_d**2
     both = sd_d / math.sqrt(1.0 + 0.25 * (sd_d / sd_m) ** 2)  # of its density and of the edges that move with d
     most = min(2.2 * both, 2.0 * {periods} / phase)
-    outer = np.empty(1000)
+    outer = _room(1000)
     n = _panels(0.0 if {even} else -end, end, crossings, widths, most, outer)
     for i in range(n - 1):
         half = 0.5 * (outer[i + 1] - outer[i])

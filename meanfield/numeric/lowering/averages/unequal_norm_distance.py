@@ -17,7 +17,7 @@ from meanfield.base.arguments import shown
 from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.averages import planes
-from meanfield.numeric.lowering.averages.equal_norm_distance import CLOSE, FAINT, mean_nodes, nodes_of_rule, scale_free
+from meanfield.numeric.lowering.averages.equal_norm_distance import CLOSE, FAINT, RULES, scale_free
 from meanfield.numeric.lowering.averages.equal_norm_distance import parts as stretch_parts
 from meanfield.numeric.quadrature import branches
 from meanfield.numeric.quadrature.rules import gauss_legendre
@@ -184,7 +184,7 @@ _ALONG = """def {name}_quotient(x, s, t, apart):
 def {name}_along(s, t, apart{more}):
 {before}    X, W, P = {name}_X, {name}_W, {name}_P
     n = P.shape[0]
-    points, scales, edges = np.empty(2 * n), np.empty(2 * n), np.empty(1000)
+    points, scales, edges = _room(2 * n), _room(2 * n), _room(1000)
     for k in range(n):
         points[k], scales[k] = P[k] / s, {step!r} / s
         points[n + k], scales[n + k] = P[k] / t, {step!r} / t
@@ -211,17 +211,21 @@ _SHARES = """    # of √(b/a) f(sx) - √(a/b) f(tx) per s - t; grown: (a² - b
 def _across(node: Chord, name: str, slope: str) -> str:
     """Source of the share of directions: the mean of ⟨f′f′⟩ over correlations from 1 - gap to 1."""
     breaks = [float(b) for b in pieces(node.function, Z[0]).breaks]
-    out = f"{name}_Q = np.array({breaks or [0.0]!r})\n\n\n" + _LAYERS.format(name=name) + mean_nodes(name)
+    out = f"{name}_Q = np.array({breaks or [0.0]!r})\n\n\n" + _LAYERS.format(name=name)
     out += f"""def {name}_across(A, B, s, t, apart, gap, near):
     root = math.sqrt(gap)
     layer = max({name}_layer(s, t, apart) / {LAYER!r}, {THIN!r} * root ** (2.0 / 3.0))
     thin = layer < root
 """
-    out += f"""    if near <= {CLOSE!r} and not thin:
-        total, U, W = 0.0, {name}_U, {name}_UW
-        for k in {nodes_of_rule()}:
-            g = gap * U[k] * U[k]
-            total += W[k] * {slope}(A, s * t * (1.0 - g), B, g * (2.0 - g))
+    for most, n in RULES:
+        x, w = gauss_legendre(n)
+        places = tuple(0.5 * (1 + float(t)) for t in x)
+        pairs = tuple((u, u * float(v)) for u, v in zip(places, w))
+        out += f"""    if near <= {most!r} and not thin:
+        total = 0.0
+        for u, w in {pairs!r}:
+            g = gap * u * u
+            total += w * {slope}(A, s * t * (1.0 - g), B, g * (2.0 - g))
         return total
 """
     x, w = gauss_legendre(12)

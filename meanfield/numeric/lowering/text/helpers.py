@@ -80,6 +80,10 @@ HELPERS = ELEMENTARY | {
     # 0 for 0/0: what two inputs that are the same differ by
     return x if abs(x) < math.inf else 0.0
 """,
+    "_room": """def _room(n):
+    # what is read and written number by number
+    return np.empty(n)
+""",
     "_panels": """def _panels(lo, hi, points, scales, widest, edges):
     # edges from lo to hi: no panel crosses a steep point, nor is wider than its distance to one (or that one's scale)
     n, at = 1, lo

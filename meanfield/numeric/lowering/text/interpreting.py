@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,19 +28,18 @@ def _njit(*args, **kwargs):
     return args[0] if args and callable(args[0]) else (lambda f: f)
 
 
-def _empty(n: int) -> Row:
+def _room(n: int) -> Row:
     return Row([0.0] * n)
 
 
-_NUMPY = SimpleNamespace(**{**vars(np), "empty": _empty})
-
-
 def scope_of(text: str, name: str) -> dict[str, Any]:
-    """What stands in the scope of `text` when it has run, its arrays of one dimension as lists; name: of its module."""
+    """What stands in the scope of `text` when it has run; name: of its module. Where quadratures ask `_room` for what
+    they read and write number by number, it gives lists, and their nodes are lists."""
     scope: dict[str, Any] = {
         "__name__": f"plain_{name}", "math": math, "np": np, "njit": _njit, "prange": range
     }  # fmt: skip
     exec(compile(text, f"<{name}>", "exec"), scope)  # generated here, from expressions only
-    scope |= {k: Row(v.tolist()) for k, v in scope.items() if isinstance(v, np.ndarray) and v.ndim == 1}
-    scope["np"] = _NUMPY
+    if "_room" in scope:
+        scope |= {k: Row(v.tolist()) for k, v in scope.items() if isinstance(v, np.ndarray) and v.ndim == 1}
+        scope["_room"] = _room
     return scope

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,6 @@ class NestedMap(EnclosedMap):
         point = self._point(values)
         if point is None:
             return super().fixed_points(values, units)
-        point = replace(point, basin=(sp.S.Zero, sp.oo))
         said = f"K' is linear in K: one fixed point, reached from every K; {WHY}"
         return FixedPoints((point,), Status.MEASURED, said)
 
@@ -99,8 +98,10 @@ class NestedMap(EnclosedMap):
         if not math.isfinite(chi):
             return None
         chi_J = Solution(sp.Float(chi, 17), Status.MEASURED, max(error, 1e-12) * abs(chi), WHY)
-        unknown = Solution(sp.nan, Status.UNKNOWN, None, "not measured")
-        return FixedPoint(Solution(sp.Float(float(V), 17), Status.MEASURED, 1e-15, WHY), chi_J, unknown, "stable")
+        rate = sp.diff(sp.expand(self.recursion["K"]), K)
+        chi_K = Solution(rate.subs({s: values[s.name] for s in rate.free_symbols}), Status.EXACT)
+        point = Solution(sp.Float(float(V), 17), Status.MEASURED, 1e-15, WHY)
+        return FixedPoint(point, chi_J, chi_K, "stable", (sp.S.Zero, sp.oo))
 
     def line(self, of: str) -> Any:
         raise MeanFieldError(
