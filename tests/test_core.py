@@ -31,8 +31,8 @@ numeric.quadrature: evaluation rules branches waves gaussian_averages sphere
 numeric.quadrature.softmax: softmax_grids overlaps softmax_tables
 numeric.lowering.text: elementary_numeric interpreting helpers printing depth_loops block_loops lockstep
 numeric.lowering.modules: storage cache module_functions generated_modules
-numeric.lowering.averages: pair_check planes panel_arrays conditional direct one_gaussian two_gaussians equal_norm_distance
-    parametric_check parametric unequal_norm_distance unequal_norm_check
+numeric.lowering.averages: pair_check planes panel_arrays conditional direct one_gaussian two_gaussians
+    equal_norm_distance parametric_check parametric unequal_norm_distance unequal_norm_check
 numeric.lowering.many_positions: lattice_averages maximum_averages nested_quadrature softmax_rows
 numeric.lowering: formulas distances evaluators generation assembly
 numeric.run: starts vanishing depth_iteration

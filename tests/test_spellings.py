@@ -208,7 +208,7 @@ def test_laws_behind_a_batchnorm_say_what_they_are_of():
 
 def test_no_message_names_a_class_of_averages():
     chain = architectures.batchnorm_mlp("tanh", norm="act")
-    with pytest.raises(MeanFieldError, match="is an average over what a batch shares, .* ask phase") as refusal:
+    with pytest.raises(MeanFieldError, match=r"is an average over what a batch shares, .* ask phase") as refusal:
         mf.derive(architecture=chain).critical_line()
     assert "Common" not in str(refusal.value)
 
