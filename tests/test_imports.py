@@ -141,10 +141,11 @@ theory.settling.token_correlations theory.settling.attending theory.settling.whi
 theory.verbs.at_a_point theory.verbs.propagating
 theory.verbs.flows theory.verbs.sampling theory.verbs.laws theory.verbs.diagrams
 kernels.loops.pair_loops kernels.loops.hermite_cells kernels.loops.hermite_series kernels.loops.numpy_sums
-kernels.loops.hermite_sums kernels.loops.near_sums kernels.loops.nearby kernels.loops.plans kernels.loops.generate
-kernels.loops.loop_source kernels.loops.tangents
-kernels.inner_products kernels.sides kernels.input_data kernels.compiled kernels.theory_at_numbers kernels.pairs
-kernels.kernel_blocks kernels.kernel_matrices kernels.planning kernels.kernel_gradients
+kernels.loops.hermite_sums kernels.loops.near_sums kernels.loops.pair_averages kernels.loops.nearby kernels.loops.plans
+kernels.loops.generate kernels.loops.loop_source kernels.loops.tangents
+kernels.inner_products kernels.sides kernels.input_data kernels.compiled kernels.theory_at_numbers
+kernels.single_pairs kernels.pairs kernels.kernel_blocks kernels.kernel_matrices kernels.planning
+kernels.kernel_gradients
 prediction.solvers.spectrum prediction.solvers.likelihood prediction.solvers.system prediction.solvers.solver_choice
 prediction.solvers.conjugate prediction.solvers.cholesky prediction.solvers.low_rank
 prediction.solvers.log_determinant prediction.solvers.regression prediction.solvers.nystrom prediction.solvers.ended

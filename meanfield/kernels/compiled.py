@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
+from meanfield.kernels.loops import hermite_sums, near_sums
 from meanfield.kernels.loops.hermite_series import Table, table
 from meanfield.kernels.loops.nearby import Nearby, nearby
 from meanfield.kernels.loops.numpy_sums import PLAIN
@@ -13,6 +15,7 @@ from meanfield.kernels.loops.plans import KernelPlan, of_inputs, plan
 from meanfield.numeric.lowering.assembly import Lowered, described, lower, tree
 from meanfield.numeric.lowering.modules import cache
 from meanfield.numeric.lowering.modules.generated_modules import Module
+from meanfield.numeric.lowering.text import interpreting
 from meanfield.symbolic.recursion import Recursion
 
 
@@ -31,6 +34,14 @@ class Planned(Loop):
         """The tables near full correlation of a function with kinks."""
         one = self.plan.expansions[expansion]
         return nearby(one.f, one.slope)
+
+
+@lru_cache(maxsize=1)
+def _plain() -> dict[str, Any]:
+    """What stands in the interpreter for the compiled sums of a loop: sums of blocks by NumPy, of single pairs as they
+    are written."""
+    single = interpreting.plain(near_sums) | interpreting.plain(hermite_sums)
+    return {name: single[name] for name in ("near", "measured", "far", "close")} | PLAIN
 
 
 @lru_cache(maxsize=64)
@@ -63,7 +74,7 @@ def _loop(recursion: Recursion, one_input: Recursion, entry: str) -> Planned:
     variances = tuple(e.variance for e in found.expansions)
     beside = len(found.inputs)
     return Planned(
-        Module(name, stored[0], (), 1.0, plain=PLAIN),
+        Module(name, stored[0], (), 1.0, plain=_plain()),
         entry,
         state,
         tuple(found.parameters),

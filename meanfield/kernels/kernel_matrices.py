@@ -18,6 +18,7 @@ from meanfield.base.arguments import path, shown, whole
 from meanfield.base.budgets import require_memory
 from meanfield.base.errors import MeanFieldError, one_line
 from meanfield.kernels.kernel_blocks import Journal, Work, fill, product, said_of
+from meanfield.kernels.loops.near_sums import TAKEN_APART
 from meanfield.kernels.loops.pair_loops import LEAST
 from meanfield.kernels.pairs import BLURRED, OPPOSITE, READ, WORST, side_of
 
@@ -212,7 +213,7 @@ def _of_K(work: Work) -> float:
 
 
 def known(
-    work: Work, worst: float, opposite: float, apart: float, blurred: float, read: float, error: dict[str, float]
+    work: Work, worst: float, opposite: float, shares: float, blurred: float, read: float, error: dict[str, float]
 ) -> dict[str, float]:
     """The bounds once all blocks are there, by the largest of what they say (`pairs.WORST`, `OPPOSITE`, `BLURRED`,
     `READ`).
@@ -220,12 +221,13 @@ def known(
     Where the distance of close inputs could not be followed nothing bounds it, nor K (Theta, where that is followed)
     where averages are of functions that jump, which magnify what a covariance has lost. Of inputs that are nearly
     opposite 1 + c is known to a rounding of 1: functions that jump see its root, slopes of others move by K of it. What
-    is missed of the share of directions in a distance, functions that jump keep. What tables near full correlation
-    miss in a layer grows on as what averages miss, and of a distance adds up.
+    is missed of the share of directions in a distance, functions that jump keep. What tables near full correlation and
+    averages of single pairs miss in a layer grows on as what other averages miss, and of a distance adds up.
     """
     network = work.network
     K = read * _growth(work) if read > 0.0 else 0.0
-    more = {"K": K, "Theta": K * network.depth, "distance": read * network.depth}
+    apart = max(read, TAKEN_APART) * network.depth if read > 0.0 else 0.0
+    more = {"K": K, "Theta": K * network.depth, "distance": apart}
     error = {n: float(e + more[n]) for n, e in error.items()}
     steady = network.block is not None and network.block.least < 0
     magnified = ("Theta",) if network.theta else () if steady else ("K",)
@@ -235,11 +237,11 @@ def known(
         error = error | {n: float(error[n] + off) for n in magnified if n in work.quantities}
     if worst < math.inf:
         if "distance" not in work.quantities or not error["distance"] < math.inf:
-            return _blurred(error, apart, blurred)
+            return _blurred(error, shares, blurred)
         rounding = FLOAT32 if work.dtype == np.float32 else 0.0
         own = _of_K(work) * max(worst, 1.0) + FOLLOWED * network.depth + rounding + more["distance"]
         error = error | {"distance": min(error["distance"], float(own))}
-        return _blurred(error, apart, blurred)
+        return _blurred(error, shares, blurred)
     magnified = () if steady else magnified
     return error | dict.fromkeys((n for n in ("distance", *magnified) if n in work.quantities), math.inf)
 

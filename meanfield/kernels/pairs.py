@@ -14,6 +14,7 @@ from meanfield.kernels import inner_products
 from meanfield.kernels.loops import numpy_sums
 from meanfield.kernels.loops.pair_loops import LEAST, RUNGS, TILE
 from meanfield.kernels.sides import SMALLEST, Side, refuse_underflow
+from meanfield.kernels.single_pairs import one_by_one
 from meanfield.kernels.theory_at_numbers import TheoryAtNumbers
 
 WORST = "worst"  # by how much a bound of K is to be magnified for distances of a block; inf if nothing follows them
@@ -73,7 +74,7 @@ def block_of(network: TheoryAtNumbers, left: Side, right: Side, same: bool, dist
         found["distance"] = np.empty(shape)
         worst = loops.distances(K_ab, left.last["K"], right.last["K"], first, flags, found["distance"])
     where = inner_products.flagged(flags, first)
-    said = network.one_by_one(left, right, where, (scale, shift), found) if where[0].size else (0.0, 0.0, 0.0)
+    said = one_by_one(network, left, right, where, (scale, shift), found) if where[0].size else (0.0, 0.0, 0.0)
     *blurred, read = said
     lost = blurred[0] == np.inf
     known = found["K_ab"] if not network.mirrors else np.where(flags, 0.0, found["K_ab"])

@@ -34,6 +34,7 @@ from meanfield.theory.asked.given_values import (
 from meanfield.theory.asked.selection import selected
 
 DEEPEST = 10**6
+FEW = 64**2  # pairs of a kernel that is one block
 _NOT_HERE = {"J": "J_ab between inputs", "J_ab": "J_ab between inputs"}
 
 
@@ -143,7 +144,8 @@ def planned(
     values = {**{name: value for name, value in own.items() if name in known}, **rest}
     values |= {n: rates[n] for n in theory.rated} if rates else {}
     given = tuple((n, _of_layers(n, double(n, v), depth, recursion.domains.get(n))) for n, v in values.items())
-    return Work(TheoryAtNumbers(given, depth, theta, theory), rows, other, names, kind)
+    has_few = len(rows) * len(rows if other is None else other) <= FEW
+    return Work(TheoryAtNumbers(given, depth, theta, theory, has_few), rows, other, names, kind)
 
 
 def _is_dtype(value: object) -> bool:

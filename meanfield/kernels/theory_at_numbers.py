@@ -1,7 +1,8 @@
 """A theory with numbers, and what no loop over blocks answers: its pairs one by one.
 
-Pairs that come close in some layer are followed by their distance. Where no series reaches a pair (kinks near full
-correlation), and for blocks whose maps are not of pairs of functions, the two-input recursions of `propagate` answer.
+Pairs that come close in some layer are followed by their distance (`single_pairs`). What that does not reach (jumps
+and branch points near full correlation), and blocks whose maps are not of pairs of functions, the two-input recursions
+of `propagate` answer.
 """
 
 from __future__ import annotations
@@ -16,12 +17,9 @@ import numpy as np
 import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.kernels import inner_products
 from meanfield.kernels.compiled import Planned, block_loop, few_loop
-from meanfield.kernels.loops.near_sums import MISSED
-from meanfield.kernels.loops.pair_loops import RUNGS, Series
 from meanfield.kernels.loops.plans import NotCovered
-from meanfield.kernels.sides import JUMPS, Side, refuse_divergence, sample
+from meanfield.kernels.sides import JUMPS, refuse_divergence, sample
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.run.depth_iteration import first_value
 from meanfield.symbolic.parity import is_odd
@@ -35,11 +33,6 @@ DEPTH = "L"  # the parameter that stands for the number of blocks
 PARALLEL = Lock()  # one compiled parallel region at a time
 DERIVING = Lock()  # one thread derives what close pairs need
 KEEPING = Lock()  # one thread writes cells
-BLUR = 2 * np.finfo(float).eps  # of a tilt and of what one input has across another
-COLLINEAR = 1e-16  # the cosine of a tilt that is ±π/2 to rounding
-SCOUTS = 200  # pairs that find out which boxes of tables near full correlation are needed
-WANTED = 3  # flag of a pair that asks for one
-Missed = tuple[float, float, float]  # of pairs that are followed one by one: by distances, by K, in each layer
 ENGINE = 20_000  # pairs that the two-input recursions take at a time
 
 
@@ -48,17 +41,19 @@ class TheoryAtNumbers:
     """A theory with numbers: all that blocks of pairs, and pairs that they leave out, may ask.
 
     values: numbers by the name of a parameter, tuples of one entry per layer where they change with it; depth: the
-    last layer; theta: whether Theta is followed.
+    last layer; theta: whether Theta is followed; has_few: whether the whole kernel has few pairs (`FEW`), so that
+    tables near full correlation may not pay.
     """
 
     values: tuple[tuple[str, Any], ...]
     depth: int
     theta: bool
     theory: Maps
+    has_few: bool = False
 
     def __reduce__(self):
         """Without what is compiled: another process makes its own."""
-        return TheoryAtNumbers, (self.values, self.depth, self.theta, self.theory)
+        return TheoryAtNumbers, (self.values, self.depth, self.theta, self.theory, self.has_few)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -255,33 +250,6 @@ class TheoryAtNumbers:
             "no limit of averages at small K; leave that input out, or take sigma_b > 0."
         )
 
-    def one_by_one(self, left: Side, right: Side, where, line: tuple[float, float], found: dict) -> Missed:
-        """Pairs that the blocks leave out, into the arrays of `found`; inf if some of them are followed by their
-        covariance, else what distances miss (and what K) where functions that jump see shares of directions; and what
-        each layer misses of pairs that are read off tables near full correlation. where: their rows and columns; line:
-        (scale/N_0, shift).
-
-        Opposite pairs of an odd network are those of x and -y, which are close.
-        """
-        if not self.mirrors:
-            return _one_by_one(self, left, right, where, line, found)
-        K_ab = np.empty(where[0].size)
-        inner_products.products(left.X, right.X, where[0], where[1], line[0], line[1], K_ab)
-        parts_of = [tuple(w[here] for w in where) for here in (K_ab >= 0, K_ab < 0)]
-        lost = [
-            _one_by_one(self, left, side, pairs, line, found)
-            for pairs, side in zip(parts_of, (right, replace(right, X=-right.X)))
-            if pairs[0].size
-        ]
-        turned = parts_of[1]
-        for n in self.names:
-            found[n][turned] *= -1
-        if "distance" in found:
-            whole = left.last["K"][turned[0]] + right.last["K"][turned[1]]
-            found["distance"][turned] = 2 * whole - found["distance"][turned]
-        a, b, c = (max(each) for each in zip(*lost))
-        return a, b, c
-
     def engine(self, KX, KY, K_ab, distance, tilt) -> tuple[dict[str, np.ndarray], bool]:
         """Pairs by the two-input recursions of `propagate`, and whether their distance is a difference of covariances,
         because none of these recursions follows it."""
@@ -305,91 +273,3 @@ class TheoryAtNumbers:
             parts.append(one)
             lost = True
         return {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}, lost
-
-
-def _one_by_one(network: TheoryAtNumbers, left: Side, right: Side, where, line, found) -> Missed:
-    """Pairs that the blocks leave out, in place; inf if some of them are followed by their covariance, else what
-    distances and K miss: the cosine of a tilt near ±π/2 is known to a rounding of 1, and each jump takes a root. The
-    third is what tables near full correlation miss in a layer, where a pair may have been read off them."""
-    distance, tilt = np.empty(where[0].size), np.empty(where[0].size)
-    a, b = where[0], where[1]
-    inner_products.apart(left.X, right.X, a, b, line[0], line[1], left.K, right.K, distance, tilt)
-    same = distance == 0.0
-    twins = tuple(w[same] for w in where)
-    own: dict[str, Any] = {"distance": np.zeros(len(left.X)), "K_ab": left.last["K"]}
-    own["Theta_ab"] = left.last.get("Theta")
-    for n, values in found.items():
-        values[twins] = own[n][twins[0]]
-    rest = np.flatnonzero(~same)
-    if not rest.size:
-        return 0.0, 0.0, 0.0
-    lost, read = False, 0.0
-    where, distance, tilt = tuple(w[rest] for w in where), distance[rest], tilt[rest]
-    KX, KY = left.K[where[0]], right.K[where[1]]
-    K_ab = np.empty(rest.size)
-    a, b = where[0], where[1]
-    inner_products.products(left.X, right.X, a, b, line[0], line[1], K_ab)
-    turned, size = distance * np.cos(tilt) ** 2, np.sqrt(KX) * np.sqrt(KY)
-    K_ab = np.where(turned < 2 * size, size - turned / 2, K_ab)
-    out = {n: np.empty(rest.size) for n in ("distance", *network.names)}
-    left_over = np.arange(rest.size)
-    if network.depth == 1:
-        out = {"distance": distance, "K_ab": K_ab, "Theta_ab": network.trained(K_ab)}
-        left_over = left_over[:0]
-    else:
-        with DERIVING:
-            loop = network.few
-        if loop is not None:
-            left_over = np.flatnonzero(_followed(network, loop, KX, KY, distance, tilt, K_ab, out))
-            tabled = any(loop.nearby(one) is not None for one, _ in loop.groups)
-            read = MISSED if tabled and left_over.size < rest.size else 0.0
-    if left_over.size:
-        more, lost = network.engine(*(v[left_over] for v in (KX, KY, K_ab, distance, tilt)))
-        for n, values in more.items():
-            out[n][left_over] = values
-    for n, values in found.items():
-        values[where] = out[n]
-    jumps = network.block is not None and network.block.least >= 0 and not network.theta
-    if lost or not jumps or network.depth == 1:
-        return (np.inf if lost else 0.0), 0.0, read
-    across = np.abs(np.cos(tilt))  # below a rounding of the tilt the two are collinear
-    missed = np.where(across > COLLINEAR, BLUR / np.maximum(across, COLLINEAR), 0.0)
-    gap = np.minimum(1.0, 0.5 * turned / np.maximum(size, 1e-290))
-    return float(missed.max()), float((2 * missed * gap**0.5 ** (network.depth - 1)).max()), read
-
-
-def _followed(network: TheoryAtNumbers, loop: Planned, KX, KY, distance, tilt, K_ab, out) -> np.ndarray:
-    """Pairs followed by their distance; returns which of them no series reaches."""
-    K, index = np.unique(np.concatenate([KX, KY]), return_inverse=True)
-    brought = network.brought(loop, K)
-    series = loop.series(brought)
-    flags = np.full(KX.size, WANTED, dtype=np.uint8)
-    begin = {"distance": distance, "tilt": tilt, "K_ab": K_ab, "Theta_ab": network.trained(K_ab)}
-    sigma = network.sigma(loop.parameters)
-    pair = index[: KX.size], index[KX.size :]
-    order = np.argsort(pair[0], kind="stable")
-    some = order[:: max(1, order.size // SCOUTS)]  # what boxes are asked for is found by some of the pairs
-    while some.size:
-        values = [begin[name][some] for name in loop.state]
-        own, wants = np.zeros(some.size, dtype=np.uint8), np.zeros((some.size, 2), dtype=np.int64)
-        tables = [t for g, (one, _) in enumerate(loop.groups) for t in _near_tables(loop, one, series[one], brought)]
-        ends = pair[0][some], pair[1][some]
-        loop.run(*ends, *values, brought, sigma, network.depth, RUNGS, own, wants, *tables)
-        flags[some] = own
-        for n, v in zip(loop.state, values):
-            if n in out:
-                out[n][some] = v
-        for number, box in sorted({tuple(w) for w in wants[own == WANTED].tolist()}):
-            one = loop.groups[number][0]
-            if (near := loop.nearby(one)) is not None:
-                near.asked(loop.variance(loop.variances[one], brought), box)
-        some = some[own == WANTED] if (own == WANTED).any() else order[flags[order] == WANTED]
-    return flags
-
-
-def _near_tables(loop: Planned, expansion: int, one: Series, brought: np.ndarray) -> tuple[Any, ...]:
-    """What the loop over single pairs reads of an expansion."""
-    V = loop.variance(loop.variances[expansion], brought)
-    found = loop.nearby(expansion)
-    a = np.ascontiguousarray(one.a.transpose(0, 2, 1))
-    return a, one.tails, (one.first, one.step), *([] if found is None else [found.tables(V)])

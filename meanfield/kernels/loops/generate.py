@@ -10,7 +10,7 @@ from __future__ import annotations
 import sympy as sp
 
 from meanfield.base.symbols import distance
-from meanfield.kernels.loops.near_sums import LEFT, WANTING
+from meanfield.kernels.loops.near_sums import SERVED, WANTING
 from meanfield.kernels.loops.nearby import nearby
 from meanfield.kernels.loops.pair_loops import LADDER, TILE
 from meanfield.kernels.loops.plans import KernelPlan, Pairing, side
@@ -24,7 +24,7 @@ import math
 import numpy as np
 from numba import njit
 
-from meanfield.kernels.loops.near_sums import far, near
+from meanfield.kernels.loops.near_sums import far, measured, near
 from meanfield.kernels.loops.hermite_sums import close, sums, terms
 
 
@@ -216,8 +216,11 @@ def few_source(plan: KernelPlan) -> tuple[str, int]:
     """(source of `few`, size of its workspace).
 
     Pairs come sorted by their first input: those of one input are followed layer by layer, so that what a layer's
-    tables say of that input is read once (`near_sums.near`). A pair that asks for a box which is not made has flag 3,
-    and the number of the group and of the box in `asked`.
+    tables say of that input is read once (`near_sums.near`). A pair that nothing serves has flag 2. If it is of a
+    function with kinks, it has flag 3 and asks for averages of its own or for a box that is not made: the number of
+    the group, of the box (-1 if there is none for it) and of the layer stand in `asked`, roots of variances, between
+    and gap in `places`. Averages that were taken are in known[pair, layer, group]; where no pair may have such, the
+    array is empty.
     """
     names = _Names(plan)
     used = sorted({p.group for step in plan.pairings for p in step.values()})
@@ -242,8 +245,9 @@ def few_source(plan: KernelPlan) -> tuple[str, int]:
     load = "".join(f"                    {s} = H_{s}[p]\n" for s in state)
     positive = " " * 20 + "distance = distance_new if distance_new > 0.0 else 0.0\n"
     store = "".join(f"                    H_{s}[p] = {s if s == 'distance' else s + '_new'}\n" for s in state)
+    held = ", ".join(f"H_{s}" for s in state)
     text = f"""{NJIT}
-def few(left, right, {", ".join(f"H_{s}" for s in state)}, NA, sigma, depth, ladder, flags, asked{tables}, w):
+def few(left, right, {held}, NA, sigma, depth, ladder, flags, asked, places, known{tables}, w):
 {make}    start, fresh = 0, 0
     while start < left.size:
         end = start
@@ -292,15 +296,29 @@ def _sums(g: int, number: int, kinked: bool) -> list[str]:
     ]
     if not kinked:
         return series
+    taken = ", ".join(f"known[p, l, {number}, {i}]" for i in range(3))
+    asks = [
+        "flags[p] = 3",
+        f"asked[p, 0], asked[p, 1], asked[p, 2] = {number}, wish, l",
+        f"places[p, 0], places[p, 1], places[p, 2], places[p, 3] = root_a, root_b, between{g}, gap{g}",
+        "break",
+    ]
+    condition = series.index("    break") - 2
     return [
         f"found = near({', '.join(_near(g))}, fresh, l, a, b, root_a, root_b, between{g}, gap{g}, out{g})",
-        f"if found == {WANTING}:",
-        "    flags[p] = 3",
-        f"    asked[p, 0], asked[p, 1] = {number}, int(out{g}[0])",
-        "    break",
-        f"if found == {LEFT} and not far(EA{g}[l, a], EA{g}[l, b], root{g}[l, a], root{g}[l, b], ladder,"
+        f"wish = int(out{g}[0]) if found == {WANTING} else -1",
+        "own = known.shape[0] > 0",
+        "if wish >= 0 and not own:",
+        *("    " + line for line in asks),
+        f"if found != {SERVED} and not far(EA{g}[l, a], EA{g}[l, b], root{g}[l, a], root{g}[l, b], ladder,"
         f" TA{g}[l, :, :, a], TA{g}[l, :, :, b], between{g}, gap{g}, shape{g}[0], shape{g}[1], out{g}):",
-        *("    " + line for line in series),
+        *("    " + line for line in series[:condition]),
+        "    " + series[condition],
+        "        if not own:",
+        "            flags[p] = 2",
+        "            break",
+        f"        if not measured({taken}, root{g}[l, a], root{g}[l, b], root_a, root_b, between{g}, gap{g}, out{g}):",
+        *("            " + line for line in asks),
     ]
 
 

@@ -1,4 +1,5 @@
-"""Compiled reading of tables near full correlation (`nearby`), and sums for pairs of functions with kinks farther away.
+"""Compiled reading of tables near full correlation (`nearby`) and of averages of single pairs (`pair_averages`), and
+sums for pairs of functions with kinks farther away.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ SERVED, WANTING, LEFT = 1, 2, 0
 WIDEST = 0.5  # r of the first ring at most, and of a pair that tables answer
 APART = 0.02  # 1 - c from which a difference of averages keeps its digits
 MISSED = 2e-13  # what a box may miss between its nodes, of a distance and of a slope, the smallest in it
+TAKEN, TAKEN_APART = 2e-14, 1e-13  # what averages of a single pair miss, of √(⟨f²⟩⟨f²⟩), and of a distance
 SAME_NORM = 1e-15  # of s: a difference of norms that is rounding
 
 
@@ -121,6 +123,24 @@ def near(cell, place, root, first, where, boxes, room, stamp, acc, fresh, l, a, 
     out[4] = rise * one * share
     out[5] = 0.0
     return SERVED
+
+
+@njit(error_model="numpy", forceinline=True)
+def measured(turned, slope, rise, one, two, s, t, between, gap, out):
+    """The same by averages that were taken for this pair alone (`pair_averages`); whether there are such. one, two:
+    √⟨f²⟩; rise: nan of inputs that are well apart, where a difference of ⟨f²⟩ keeps its digits."""
+    if not (turned >= 0.0 and one * two > 0.0):
+        return False
+    moved = one - two
+    out[0], out[1], out[2] = one * two - 0.5 * turned, slope * s * t, turned
+    if rise == rise:
+        moved = rise * between / (one + two)
+        out[4] = rise
+    else:
+        out[4] = moved * (one + two) / between if between != 0.0 else 0.0
+    out[3] = moved * moved
+    out[5] = 0.0
+    return True
 
 
 @njit(cache=True, error_model="numpy", nogil=True)

@@ -10,7 +10,7 @@ of (log s², r, v), which are made where a pair asks for them, by the panels of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from threading import RLock
 
@@ -23,15 +23,11 @@ from meanfield.base.progress import doing
 from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
 from meanfield.kernels.loops.hermite_cells import CELLS, SMALLEST, Kept, nodes, to_coefficients, variances
-from meanfield.kernels.loops.near_sums import MISSED, NOT_MADE, NOT_SERVED, SLOTS, WEDGES, WIDEST, WIDTH
-from meanfield.numeric.lowering.averages import planes
-from meanfield.numeric.lowering.averages.equal_norm_distance import rate_of, scale_free
+from meanfield.kernels.loops.near_sums import MISSED, NOT_MADE, NOT_SERVED, SLOTS, WEDGES, WIDTH
+from meanfield.kernels.loops.pair_averages import PairAverages
 from meanfield.numeric.lowering.modules import cache
-from meanfield.numeric.lowering.text import printing
-from meanfield.numeric.lowering.text.helpers import COMPILED, HEADER
 from meanfield.numeric.quadrature import branches
-from meanfield.numeric.quadrature.gaussian_averages import gaussian_average, squared
-from meanfield.numeric.quadrature.rules import gauss_legendre
+from meanfield.numeric.quadrature.gaussian_averages import gaussian_average
 
 VARIANCES, RADII, TURNS = 9, 13, 14  # nodes in log s², r and v
 CHECKED = ((0.37, 0.61, -0.43), (-0.83, -0.22, 0.91), (0.05, -0.93, 0.12))  # places in a box where that is measured
@@ -46,15 +42,16 @@ class Nearby(Kept[tuple[int, int], "np.ndarray | None"]):
         self.f, self.slope = f, slope
         text = f"{sp.srepr(f)}|{sp.srepr(slope)}"
         super().__init__(cache.key(f"nearby|{VARIANCES}|{RADII}|{TURNS}|{text}") + "_boxes")
+        self.averages = PairAverages(f, slope)
         self.squares: dict[int, np.ndarray] = {}
-        self.scale_free = scale_free(f)  # then all cells are one
+        self.scale_free = self.averages.scale_free  # then all cells are one
         self.variances = 1 if self.scale_free else VARIANCES
-        self._rate = math.sqrt(rate_of(f))
         self.recall()
 
-    def tables(self, V: np.ndarray) -> tuple[np.ndarray, ...]:
+    def tables(self, V: np.ndarray, only: Collection[tuple[int, int]] | None = None) -> tuple[np.ndarray, ...]:
         """What the compiled loop reads at variances V[layer, input]: the row of each cell, the place in it, √⟨f²⟩,
-        the first radius of each row, which box each slot has, and the boxes."""
+        the first radius of each row, which box each slot has, and the boxes. only: the boxes that may be read, all
+        that there are if None."""
         place, index = CELLS * np.log2(np.maximum(V, SMALLEST)), self._index(V)
         met = sorted(set(index.ravel().tolist()))
         row = np.searchsorted(met, index)
@@ -74,7 +71,7 @@ class Nearby(Kept[tuple[int, int], "np.ndarray | None"]):
                 continue
             own[:] = NOT_MADE
             for slot in range(SLOTS):
-                if (i, slot) not in self.found:
+                if (i, slot) not in (self.found if only is None else only):
                     continue
                 box = self.found[i, slot]
                 own[slot] = NOT_SERVED if box is None else len(boxes)
@@ -83,10 +80,14 @@ class Nearby(Kept[tuple[int, int], "np.ndarray | None"]):
         room = np.zeros((SLOTS, RADII, 3 * WIDTH)), np.zeros(SLOTS, dtype=np.int64), np.zeros(3 * WIDTH)
         return row, u, np.sqrt(np.maximum(q, 0.0)), first, where, np.stack(boxes), *room
 
-    def asked(self, V: np.ndarray, number: int) -> None:
-        """Make the box that a pair asked for by the number of a row of cells and a slot."""
+    def box(self, V: np.ndarray, number: int) -> tuple[int, int]:
+        """The box that a pair asks for by the number of a row of cells and a slot."""
         row, slot = divmod(number, SLOTS)
-        self.make(0 if self.scale_free else sorted(set(self._index(V).ravel().tolist()))[row], slot)
+        return 0 if self.scale_free else sorted(set(self._index(V).ravel().tolist()))[row], slot
+
+    def price(self, box: tuple[int, int]) -> int:
+        """The places at which averages are taken to make a box."""
+        return self.variances * RADII * (1 if box[1] % len(WEDGES) == 0 else TURNS)
 
     @staticmethod
     def _index(V: np.ndarray) -> np.ndarray:
@@ -101,15 +102,14 @@ class Nearby(Kept[tuple[int, int], "np.ndarray | None"]):
                     self.found[index, slot] = self._box(index, slot)
 
     def _first(self, index: int) -> float:
-        """The r up to which a function is as smooth as its own scale lets it be, of the first ring of a cell."""
-        sd = 2.0 ** ((index + 1) / CELLS / 2)
-        return WIDEST / 2.0 ** max(0, math.ceil(math.log2(max(1.0, sd * self._rate)) - 1e-9))
+        """The r up to which the first ring of a cell goes."""
+        return self.averages.smooth_up_to(2.0 ** ((index + 1) / CELLS / 2))
 
     def _squares(self, index: int) -> np.ndarray:
         """Chebyshev coefficients of ⟨f²⟩ over one cell."""
         if index not in self.squares:
             V = np.maximum(variances(index, nodes(VARIANCES)), SMALLEST)
-            self.squares[index] = _along(gaussian_average(squared(self.f), V), to_coefficients(VARIANCES), 0)
+            self.squares[index] = _along(gaussian_average(self.averages.square, V), to_coefficients(VARIANCES), 0)
         return self.squares[index]
 
     def _box(self, index: int, slot: int) -> np.ndarray | None:
@@ -152,34 +152,12 @@ class Nearby(Kept[tuple[int, int], "np.ndarray | None"]):
         s = np.sqrt(A)
         t = s * (1 - r * sine)
         gap = 0.5 * (cosine * r) ** 2 * s / t
-        B = t * t
-        rise = self._rise(A, s, t)
-        qa, qb = gaussian_average(squared(self.f), A), gaussian_average(squared(self.f), B)
-        apart, slope = np.empty(A.size), np.empty(A.size)
-        if not ((qa > 0) & (qb > 0)).all():
-            return np.full((4, *np.shape(u)), np.nan)
-        self._fill(A, B, gap * (2 - gap), np.sqrt(np.sqrt(qb / qa)), apart, slope)
+        rise = self.averages.rise(s, t)
+        qa, qb = gaussian_average(self.averages.square, A), gaussian_average(self.averages.square, t * t)
+        apart, slope = self.averages.turned(s, t, gap)
         ratio, slope, rise = apart / (r * r * qa), slope * A / qa, rise * s / qa
         whole = ratio + (rise * sine / (1 + np.sqrt(qb / qa))) ** 2
         return np.array([ratio, slope, rise, whole]).reshape(4, *np.shape(u))
-
-    def _rise(self, A, s, t) -> np.ndarray:
-        """(⟨f²⟩_a - ⟨f²⟩_b)/(s - t): the mean of d⟨f²⟩/ds = 2⟨f f′ z⟩/s between the two."""
-        p = pieces(self.f, Z[0])
-        body = p.map(lambda e: e * e.diff(Z[0]) * Z[0]).expr
-        nodes, weights = gauss_legendre(8)
-        total = np.zeros(A.size)
-        for x, w in zip(nodes, weights):
-            at = t + (s - t) * (1 + x) / 2
-            total += w * gaussian_average(body, at * at) / at
-        return total
-
-    @property
-    def _fill(self):
-        name = self.name.removesuffix("_boxes")
-        if cache.read(name) is None:
-            cache.write(name, _source(self.f, self.slope), {})
-        return cache.load(name).fill
 
     def unpacked(self, arrays: dict[str, np.ndarray]) -> Iterator[tuple[tuple[int, int], np.ndarray | None]]:
         for (index, slot), at in zip(arrays["index"].tolist(), arrays["at"].tolist()):
@@ -199,23 +177,6 @@ def _along(values: np.ndarray, matrix: np.ndarray, axis: int) -> np.ndarray:
     for k in range(1, matrix.shape[1]):
         total = total + moved[..., k : k + 1] * matrix[:, k]
     return np.moveaxis(total, -1, axis)
-
-
-def _source(f: sp.Expr, slope: sp.Expr) -> str:
-    """Source of `fill`: ⟨(k f_a - f_b/k)²⟩ and ⟨f′f′⟩ at arrays of variances, 1 - c² and k."""
-    functions = planes.text(planes.plan_of(f, f), "average", slope=slope)
-    body = """@njit(cache=True, error_model='numpy', nogil=True)
-def fill(A, B, sine2, k, apart, slope):
-    for i in range(2 * A.size):
-        j = i // 2
-        value = average_quadrature(A[j], math.sqrt(A[j] * B[j]), B[j], sine2[j], k[j] if i % 2 == 0 else 0.0)
-        if i % 2 == 0:
-            apart[j] = value
-        else:
-            slope[j] = value
-"""
-    head = HEADER.format(version="", summary=f"two inputs near full correlation, f = {f}")
-    return head + printing.helpers_for(functions) + printing.decorated(functions, COMPILED) + body
 
 
 @lru_cache(maxsize=64)

@@ -41,8 +41,6 @@ CHARACTER = 2.5e-4  # seconds that compiling takes for each character of a modul
 SPLIT = 2e5  # units of work below which threads cost more than they give
 SHARES = 8  # of the points, for each thread
 
-_NUMBA = re.compile(r"from numba import .*\n")
-
 #: places of a table of lists, which the interpreter reads faster than arrays
 _LISTS = re.compile(r"(?<!\w)(T_\d+)\[([^\[\],:]+), (\w+)\]"), r"\1[\2][\3]"
 
@@ -96,7 +94,7 @@ class Module:
     def _plain(self) -> dict:
         """The same source with decorators that do nothing."""
 
-        text = _NUMBA.sub("", self.source, count=1)
+        text = interpreting.NUMBA.sub("", self.source, count=1)
         text = _LISTS[0].sub(_LISTS[1], text)
         scope = interpreting.scope_of(text, self.name)
         scope |= {"math": _MATH, **self.plain}  # in place: it is where the functions look names up

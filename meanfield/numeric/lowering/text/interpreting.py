@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
+from types import ModuleType
 from typing import Any
 
 import numpy as np
+
+NUMBA = re.compile(r"from numba import .*\n")
 
 
 class Rows(list):
@@ -43,3 +48,8 @@ def scope_of(text: str, name: str) -> dict[str, Any]:
         scope |= {k: Row(v.tolist()) for k, v in scope.items() if isinstance(v, np.ndarray) and v.ndim == 1}
         scope["_room"] = _room
     return scope
+
+
+def plain(module: ModuleType) -> dict[str, Any]:
+    """The functions of a module that Numba compiles, for the interpreter."""
+    return scope_of(NUMBA.sub("", inspect.getsource(module), count=1), module.__name__)

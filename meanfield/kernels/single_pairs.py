@@ -1,0 +1,234 @@
+"""Pairs that are followed by their distance, one by one, with what functions with kinks take near full correlation.
+
+Tables are made where many pairs ask for them; averages of single pairs are taken where there is no table, or where so
+few ask that making one would cost more than they do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from meanfield.base.budgets import tick
+from meanfield.kernels import inner_products
+from meanfield.kernels.compiled import Planned
+from meanfield.kernels.loops.near_sums import MISSED, TAKEN
+from meanfield.kernels.loops.nearby import Nearby
+from meanfield.kernels.loops.pair_loops import RUNGS, Series
+from meanfield.kernels.sides import Side
+from meanfield.kernels.theory_at_numbers import DERIVING, TheoryAtNumbers
+
+SCOUTS = 200  # pairs that find out which boxes of tables near full correlation are needed
+ASKS = 3  # flag of a pair that asks for a box, or for averages of its own
+ROOM = 2**20  # averages of single pairs that are held at a time
+STEP = 150.0  # work of one layer of one pair, in layers of a plain recursion
+
+BLUR = 2 * np.finfo(float).eps  # of a tilt and of what one input has across another
+COLLINEAR = 1e-16  # the cosine of a tilt that is ±π/2 to rounding
+Missed = tuple[float, float, float]  # of pairs that are followed one by one: by distances, by K, in each layer
+Box = tuple[int, tuple[int, int]]  # an expansion, and one of its boxes
+
+
+def one_by_one(
+    network: TheoryAtNumbers, left: Side, right: Side, where, line: tuple[float, float], found: dict
+) -> Missed:
+    """Pairs that the blocks leave out, into the arrays of `found`; inf if some of them are followed by their
+    covariance, else what distances miss (and what K) where functions that jump see shares of directions; and what
+    each layer misses of pairs that are read off tables near full correlation. where: their rows and columns; line:
+    (scale/N_0, shift).
+
+    Opposite pairs of an odd network are those of x and -y, which are close.
+    """
+    if not network.mirrors:
+        return _one_by_one(network, left, right, where, line, found)
+    K_ab = np.empty(where[0].size)
+    inner_products.products(left.X, right.X, where[0], where[1], line[0], line[1], K_ab)
+    parts_of = [tuple(w[here] for w in where) for here in (K_ab >= 0, K_ab < 0)]
+    lost = [
+        _one_by_one(network, left, side, pairs, line, found)
+        for pairs, side in zip(parts_of, (right, replace(right, X=-right.X)))
+        if pairs[0].size
+    ]
+    turned = parts_of[1]
+    for n in network.names:
+        found[n][turned] *= -1
+    if "distance" in found:
+        whole = left.last["K"][turned[0]] + right.last["K"][turned[1]]
+        found["distance"][turned] = 2 * whole - found["distance"][turned]
+    a, b, c = (max(each) for each in zip(*lost))
+    return a, b, c
+
+
+def _one_by_one(network: TheoryAtNumbers, left: Side, right: Side, where, line, found) -> Missed:
+    """Pairs that the blocks leave out, in place; inf if some of them are followed by their covariance, else what
+    distances and K miss: the cosine of a tilt near ±π/2 is known to a rounding of 1, and each jump takes a root. The
+    third is what tables near full correlation, or averages of single pairs, miss in a layer."""
+    distance, tilt = np.empty(where[0].size), np.empty(where[0].size)
+    a, b = where[0], where[1]
+    inner_products.apart(left.X, right.X, a, b, line[0], line[1], left.K, right.K, distance, tilt)
+    same = distance == 0.0
+    twins = tuple(w[same] for w in where)
+    own: dict[str, Any] = {"distance": np.zeros(len(left.X)), "K_ab": left.last["K"]}
+    own["Theta_ab"] = left.last.get("Theta")
+    for n, values in found.items():
+        values[twins] = own[n][twins[0]]
+    rest = np.flatnonzero(~same)
+    if not rest.size:
+        return 0.0, 0.0, 0.0
+    lost, read = False, 0.0
+    where, distance, tilt = tuple(w[rest] for w in where), distance[rest], tilt[rest]
+    KX, KY = left.K[where[0]], right.K[where[1]]
+    K_ab = np.empty(rest.size)
+    a, b = where[0], where[1]
+    inner_products.products(left.X, right.X, a, b, line[0], line[1], K_ab)
+    turned, size = distance * np.cos(tilt) ** 2, np.sqrt(KX) * np.sqrt(KY)
+    K_ab = np.where(turned < 2 * size, size - turned / 2, K_ab)
+    out = {n: np.empty(rest.size) for n in ("distance", *network.names)}
+    left_over = np.arange(rest.size)
+    if network.depth == 1:
+        out = {"distance": distance, "K_ab": K_ab, "Theta_ab": network.trained(K_ab)}
+        left_over = left_over[:0]
+    else:
+        with DERIVING:
+            loop = network.few
+        if loop is not None:
+            begin = {"distance": distance, "tilt": tilt, "K_ab": K_ab, "Theta_ab": network.trained(K_ab)}
+            flags, read = _followed(network, loop, KX, KY, begin, out)
+            left_over = np.flatnonzero(flags)
+    if left_over.size:
+        more, lost = network.engine(*(v[left_over] for v in (KX, KY, K_ab, distance, tilt)))
+        for n, values in more.items():
+            out[n][left_over] = values
+    for n, values in found.items():
+        values[where] = out[n]
+    jumps = network.block is not None and network.block.least >= 0 and not network.theta
+    if lost or not jumps or network.depth == 1:
+        return (np.inf if lost else 0.0), 0.0, read
+    across = np.abs(np.cos(tilt))  # below a rounding of the tilt the two are collinear
+    missed = np.where(across > COLLINEAR, BLUR / np.maximum(across, COLLINEAR), 0.0)
+    gap = np.minimum(1.0, 0.5 * turned / np.maximum(size, 1e-290))
+    return float(missed.max()), float((2 * missed * gap**0.5 ** (network.depth - 1)).max()), read
+
+
+def _followed(
+    network: TheoryAtNumbers, loop: Planned, KX: np.ndarray, KY: np.ndarray, begin: dict[str, np.ndarray],
+    out: dict[str, np.ndarray],
+) -> tuple[np.ndarray, float]:  # fmt: skip
+    """Flags of the pairs that nothing here reaches, and what others may miss in a layer; their state at the last layer
+    goes into `out`. KX, KY: K of both inputs at layer 1; begin: the state of the pairs there."""
+    K, index = np.unique(np.concatenate([KX, KY]), return_inverse=True)
+    one, other = index[: KX.size], index[KX.size :]
+    order = np.argsort(one, kind="stable")
+    pairs = _Pairs(network, loop, (one, other), network.brought(loop, K), begin)
+    if not network.has_few:
+        pairs.by_boxes(order)
+    if pairs.averages:
+        layers = max(1, network.depth - 1)
+        order = order[pairs.flags[order] != 0]
+        step = max(1, ROOM // (layers * len(loop.groups)))
+        for at in range(0, order.size, step):
+            pairs.by_averages(order[at : at + step])
+    for name in set(out) & set(loop.state):
+        done = pairs.flags == 0
+        out[name][done] = pairs.state[name][done]
+    return pairs.flags, pairs.missed
+
+
+class _Pairs:
+    """Pairs on their way: the loop, what their inputs bring, their state and flags (ASKS of those not yet followed);
+    missed: what they may miss in a layer by tables and averages."""
+
+    def __init__(self, network: TheoryAtNumbers, loop: Planned, sides, brought: np.ndarray, begin) -> None:
+        self.network, self.loop, self.sides, self.brought, self.begin = network, loop, sides, brought, begin
+        self.flags = np.full(sides[0].size, ASKS, dtype=np.uint8)
+        self.state = {name: begin[name].copy() for name in loop.state}
+        self.missed = 0.0
+        self.series = loop.series(brought)
+        self.sigma = network.sigma(loop.parameters)
+        near = {g: loop.nearby(one) for g, (one, _) in enumerate(loop.groups)}
+        self.averages: dict[int, Nearby] = {g: tables for g, tables in near.items() if tables is not None}
+
+    def run(self, some: np.ndarray, known: np.ndarray, only: Collection[Box] | None) -> tuple[np.ndarray, ...]:
+        """Some pairs through all layers, from the start; what those that have flag ASKS ask for (`few_source`)."""
+        values = [self.begin[name][some] for name in self.loop.state]
+        flags, asked = np.zeros(some.size, dtype=np.uint8), np.zeros((some.size, 3), dtype=np.int64)
+        places = np.zeros((some.size, 4))
+        tables = [t for g, (one, _) in enumerate(self.loop.groups) for t in self._tables(g, self.series[one], only)]
+        ends = (side[some] for side in self.sides)
+        work = STEP * some.size * (self.network.depth - 1) * len(self.loop.groups)
+        self.loop.run(
+            *ends, *values, self.brought, self.sigma, self.network.depth, RUNGS, flags, asked, places, known, *tables,
+            work=work,
+        )  # fmt: skip
+        self.flags[some] = flags
+        for name, found in zip(self.loop.state, values):
+            self.state[name][some] = found
+        return asked, places
+
+    def _tables(self, group: int, one: Series, only: Collection[Box] | None) -> tuple[Any, ...]:
+        """What the loop reads of the expansion of a group."""
+        a = np.ascontiguousarray(one.a.transpose(0, 2, 1))
+        near = self.averages.get(group)
+        expansion = self.loop.groups[group][0]
+        allowed = None if only is None else {box for e, box in only if e == expansion}
+        tables = [] if near is None else [near.tables(self._variance(group), allowed)]
+        return a, one.tails, (one.first, one.step), *tables
+
+    def _variance(self, group: int) -> np.ndarray:
+        return self.loop.variance(self.loop.variances[self.loop.groups[group][0]], self.brought)
+
+    def _boxes(self, wishes) -> list[tuple[Nearby, Box]]:
+        """The tables and the box of each (group, number of a box)."""
+        found = ((g, self.averages[g], self.averages[g].box(self._variance(g), number)) for g, number in wishes)
+        return [(near, (self.loop.groups[g][0], box)) for g, near, box in found]
+
+    def by_boxes(self, order: np.ndarray) -> None:
+        """Pairs by tables alone, every one that is asked for; some of the pairs find out which these are."""
+        known = np.zeros((0, 1, max(1, len(self.loop.groups)), 3))
+        some = order[:: max(1, order.size // SCOUTS)]
+        while some.size:
+            asked, _ = self.run(some, known, None)
+            asks = self.flags[some] == ASKS
+            for near, (_, box) in self._boxes(sorted({(g, box) for g, box, _ in asked[asks].tolist()})):
+                near.make(*box)
+            if any(box is not None for near in self.averages.values() for box in near.found.values()):
+                self.missed = MISSED
+            some = some[asks] if asks.any() else order[self.flags[order] == ASKS]
+
+    def by_averages(self, some: np.ndarray) -> None:
+        """Pairs by averages of their own; of a kernel with few pairs, by tables that as many ask for as pay for them.
+
+        Which tables are read depends on what these pairs ask for, never on which tables happen to be there."""
+        known = np.full((some.size, max(1, self.network.depth - 1), len(self.loop.groups), 3), np.nan)
+        asks: Counter[Box] = Counter()
+        made: set[Box] | None = set() if self.network.has_few else None
+        left = np.arange(some.size)
+        while left.size:
+            tick()
+            asked, places = self.run(some[left], known[left], made)
+            wants = self.flags[some[left]] == ASKS
+            left, asked, places = left[wants], asked[wants], places[wants]
+            waits = np.zeros(left.size, dtype=bool)
+            wishes = sorted({(g, number) for g, number, _ in asked.tolist() if number >= 0})
+            for (g, number), (near, box) in zip(wishes, self._boxes(wishes)):
+                ask = (asked[:, 0] == g) & (asked[:, 1] == number)
+                asks[box] += int(near.averages.cost(*places[ask][:, [0, 2, 3]].T).sum())
+                if made is None or asks[box] >= near.price(box[1]):
+                    near.make(*box[1])
+                    self.missed = MISSED
+                    waits |= ask
+                    if made is not None:
+                        made.add(box)
+            for g, near in self.averages.items():
+                own = np.flatnonzero((asked[:, 0] == g) & ~waits)
+                if own.size:
+                    self.missed = max(self.missed, TAKEN)
+                    known[left[own], asked[own, 2], g] = near.averages.of_pairs(*places[own][:, [0, 2, 3]].T)
+            lost = ~waits & ~(known[left, asked[:, 2], asked[:, 0], 0] >= 0.0)
+            self.flags[some[left[lost]]] = 2
+            left = left[~lost]
+
