@@ -11,7 +11,6 @@ import pytest
 
 import meanfield as mf
 from meanfield.functions.activations import activation
-from meanfield.kernels import planning
 from meanfield.kernels.loops import hermite_cells, hermite_sums, numpy_sums
 from meanfield.kernels.loops.hermite_cells import CELLS, nodes, to_coefficients, variances
 from meanfield.kernels.loops.near_sums import MISSED, WEDGES, WIDTH
@@ -29,8 +28,8 @@ def interpreted(monkeypatch):
 
 @pytest.fixture
 def many(monkeypatch):
-    """Rows are followed as those of a kernel with many pairs: by boxes, wherever one is served."""
-    monkeypatch.setattr(planning, "FEW", 0)
+    """Rows are followed as those of a kernel with many pairs are: by boxes, wherever one is served."""
+    monkeypatch.setattr(Nearby, "price", lambda *_: 0)
 
 
 def kernel(X, names=("K", "Theta", "distance")):
@@ -49,8 +48,8 @@ def test_what_boxes_may_miss_is_said_and_more_is_seen(monkeypatch, many):
     true = Nearby.tables
 
     def planted(by, part):
-        def tables(self, V, only=None):
-            *out, boxes, polynomials, stamp, total = true(self, V, only)
+        def tables(self, V, made):
+            *out, boxes, polynomials, stamp, total = true(self, V, made)
             boxes = boxes.copy()
             boxes[..., part] *= 1 + by
             return *out, boxes, polynomials, stamp, total

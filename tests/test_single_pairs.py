@@ -12,7 +12,6 @@ import pytest
 
 import meanfield as mf
 from meanfield.functions.activations import activation
-from meanfield.kernels import planning
 from meanfield.kernels.loops import nearby as near_tables
 from meanfield.kernels.loops.near_sums import MISSED, TAKEN, TAKEN_APART
 from meanfield.kernels.loops.nearby import Nearby
@@ -141,7 +140,7 @@ def test_tables_are_made_when_enough_pairs_ask_for_them(monkeypatch):
     at = {"sigma_w": W, "sigma_b": B, "depth": 4}
     one = theory.kernel(rows, **at)
     assert not made
-    monkeypatch.setattr(planning, "FEW", 0)
+    monkeypatch.setattr(Nearby, "price", lambda *_: 0)
     other = theory.kernel(rows, **at)
     assert made
     monkeypatch.undo()

@@ -34,7 +34,6 @@ from meanfield.theory.asked.given_values import (
 from meanfield.theory.asked.selection import selected
 
 DEEPEST = 10**6
-FEW = 64**2  # pairs of a kernel that is one block
 _NOT_HERE = {"J": "J_ab between inputs", "J_ab": "J_ab between inputs"}
 
 
@@ -144,8 +143,8 @@ def planned(
     values = {**{name: value for name, value in own.items() if name in known}, **rest}
     values |= {n: rates[n] for n in theory.rated} if rates else {}
     given = tuple((n, _of_layers(n, double(n, v), depth, recursion.domains.get(n))) for n, v in values.items())
-    has_few = len(rows) * len(rows if other is None else other) <= FEW
-    return Work(TheoryAtNumbers(given, depth, theta, theory, has_few), rows, other, names, kind)
+    pairs = len(rows) * len(rows if other is None else other)
+    return Work(TheoryAtNumbers(given, depth, theta, theory, pairs), rows, other, names, kind)
 
 
 def _is_dtype(value: object) -> bool:

@@ -7,7 +7,6 @@ few ask that making one would cost more than they do.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -22,9 +21,7 @@ from meanfield.kernels.loops.pair_loops import RUNGS, Series
 from meanfield.kernels.sides import Side
 from meanfield.kernels.theory_at_numbers import DERIVING, TheoryAtNumbers
 
-SCOUTS = 200  # pairs that find out which boxes of tables near full correlation are needed
 ASKS = 3  # flag of a pair that asks for a box, or for averages of its own
-ROOM = 2**20  # averages of single pairs that are held at a time
 STEP = 150.0  # work of one layer of one pair, in layers of a plain recursion
 
 BLUR = 2 * np.finfo(float).eps  # of a tilt and of what one input has across another
@@ -97,7 +94,8 @@ def _one_by_one(network: TheoryAtNumbers, left: Side, right: Side, where, line, 
             loop = network.few
         if loop is not None:
             begin = {"distance": distance, "tilt": tilt, "K_ab": K_ab, "Theta_ab": network.trained(K_ab)}
-            flags, read = _followed(network, loop, KX, KY, begin, out)
+            share = min(1.0, left.K.size * right.K.size / network.pairs)
+            flags, read = _followed(network, loop, KX, KY, begin, share, out)
             left_over = np.flatnonzero(flags)
     if left_over.size:
         more, lost = network.engine(*(v[left_over] for v in (KX, KY, K_ab, distance, tilt)))
@@ -116,119 +114,105 @@ def _one_by_one(network: TheoryAtNumbers, left: Side, right: Side, where, line, 
 
 def _followed(
     network: TheoryAtNumbers, loop: Planned, KX: np.ndarray, KY: np.ndarray, begin: dict[str, np.ndarray],
-    out: dict[str, np.ndarray],
+    share: float, out: dict[str, np.ndarray],
 ) -> tuple[np.ndarray, float]:  # fmt: skip
     """Flags of the pairs that nothing here reaches, and what others may miss in a layer; their state at the last layer
-    goes into `out`. KX, KY: K of both inputs at layer 1; begin: the state of the pairs there."""
+    goes into `out`. KX, KY: K of both inputs at layer 1; begin: the state of the pairs there; share: of all pairs of
+    the kernel that are in this block."""
     K, index = np.unique(np.concatenate([KX, KY]), return_inverse=True)
-    one, other = index[: KX.size], index[KX.size :]
-    order = np.argsort(one, kind="stable")
-    pairs = _Pairs(network, loop, (one, other), network.brought(loop, K), begin)
-    if not network.has_few:
-        pairs.by_boxes(order)
-    if pairs.averages:
-        layers = max(1, network.depth - 1)
-        order = order[pairs.flags[order] != 0]
-        step = max(1, ROOM // (layers * len(loop.groups)))
-        for at in range(0, order.size, step):
-            pairs.by_averages(order[at : at + step])
+    order = np.argsort(index[: KX.size], kind="stable")
+    sides = index[: KX.size][order], index[KX.size :][order]
+    state = {name: begin[name][order] for name in loop.state}
+    pairs = _Pairs(network, loop, sides, network.brought(loop, K), state, share)
+    pairs.follow()
     for name in set(out) & set(loop.state):
-        done = pairs.flags == 0
-        out[name][done] = pairs.state[name][done]
-    return pairs.flags, pairs.missed
+        out[name][order] = state[name]
+    flags = np.empty(KX.size, dtype=np.uint8)
+    flags[order] = pairs.flags
+    return flags, pairs.missed
 
 
 class _Pairs:
-    """Pairs on their way: the loop, what their inputs bring, their state and flags (ASKS of those not yet followed);
-    missed: what they may miss in a layer by tables and averages."""
+    """Pairs on their way, sorted by their first input: the loop, what their inputs bring, their state and flags (ASKS
+    of those not yet followed); missed: what they may miss in a layer by tables and averages."""
 
-    def __init__(self, network: TheoryAtNumbers, loop: Planned, sides, brought: np.ndarray, begin) -> None:
-        self.network, self.loop, self.sides, self.brought, self.begin = network, loop, sides, brought, begin
+    def __init__(
+        self, network: TheoryAtNumbers, loop: Planned, sides, brought: np.ndarray, state: dict[str, np.ndarray],
+        share: float,
+    ) -> None:  # fmt: skip
+        self.network, self.loop, self.sides, self.brought, self.state = network, loop, sides, brought, state
+        self.share = share
         self.flags = np.full(sides[0].size, ASKS, dtype=np.uint8)
-        self.state = {name: begin[name].copy() for name in loop.state}
+        self.starts = np.zeros(sides[0].size, dtype=np.int64)
+        self.known = np.full((sides[0].size, max(1, len(loop.groups)), 3), np.nan)
         self.missed = 0.0
         self.series = loop.series(brought)
         self.sigma = network.sigma(loop.parameters)
         near = {g: loop.nearby(one) for g, (one, _) in enumerate(loop.groups)}
-        self.averages: dict[int, Nearby] = {g: tables for g, tables in near.items() if tables is not None}
+        self.tables: dict[int, Nearby] = {g: tables for g, tables in near.items() if tables is not None}
+        self.made: set[Box] = set()
+        self.asks: Counter[Box] = Counter()
 
-    def run(self, some: np.ndarray, known: np.ndarray, only: Collection[Box] | None) -> tuple[np.ndarray, ...]:
-        """Some pairs through all layers, from the start; what those that have flag ASKS ask for (`few_source`)."""
-        values = [self.begin[name][some] for name in self.loop.state]
+    def follow(self) -> None:
+        """All pairs, each until it is done or asks; what it asks for is there when it goes on."""
+        left = np.arange(self.flags.size)
+        while left.size:
+            tick()
+            asked, places = self._run(left)
+            wants = self.flags[left] == ASKS
+            left, asked, places = left[wants], asked[wants], places[wants]
+            moved = left[asked[:, 2] > self.starts[left]]
+            self.known[moved], self.starts[left] = np.nan, asked[:, 2]
+            waits = self._boxes(asked, places)
+            for g, near in self.tables.items():
+                own = np.flatnonzero((asked[:, 0] == g) & ~waits)
+                if own.size:
+                    self.missed = max(self.missed, TAKEN)
+                    self.known[left[own], g] = near.averages.of_pairs(*places[own][:, [0, 2, 3]].T)
+            lost = ~waits & ~(self.known[left, asked[:, 0], 0] >= 0.0)
+            self.flags[left[lost]] = 2
+            left = left[~lost]
+
+    def _run(self, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Some pairs as far as they get; what those that have flag ASKS then ask for (`few_source`)."""
+        values = [self.state[name][some] for name in self.loop.state]
         flags, asked = np.zeros(some.size, dtype=np.uint8), np.zeros((some.size, 3), dtype=np.int64)
         places = np.zeros((some.size, 4))
-        tables = [t for g, (one, _) in enumerate(self.loop.groups) for t in self._tables(g, self.series[one], only)]
+        tables = [t for g, (one, _) in enumerate(self.loop.groups) for t in self._read(g, self.series[one])]
         ends = (side[some] for side in self.sides)
-        work = STEP * some.size * (self.network.depth - 1) * len(self.loop.groups)
+        layers = self.network.depth - 1
         self.loop.run(
-            *ends, *values, self.brought, self.sigma, self.network.depth, RUNGS, flags, asked, places, known, *tables,
-            work=work,
+            *ends, *values, self.brought, self.sigma, self.network.depth, RUNGS, self.starts[some], flags, asked,
+            places, self.known[some], *tables, work=STEP * some.size * layers * len(self.loop.groups),
         )  # fmt: skip
         self.flags[some] = flags
         for name, found in zip(self.loop.state, values):
             self.state[name][some] = found
         return asked, places
 
-    def _tables(self, group: int, one: Series, only: Collection[Box] | None) -> tuple[Any, ...]:
+    def _read(self, group: int, one: Series) -> tuple[Any, ...]:
         """What the loop reads of the expansion of a group."""
         a = np.ascontiguousarray(one.a.transpose(0, 2, 1))
-        near = self.averages.get(group)
+        near = self.tables.get(group)
         expansion = self.loop.groups[group][0]
-        allowed = None if only is None else {box for e, box in only if e == expansion}
-        tables = [] if near is None else [near.tables(self._variance(group), allowed)]
+        made = {box for e, box in self.made if e == expansion}
+        tables = [] if near is None else [near.tables(self._variance(group), made)]
         return a, one.tails, (one.first, one.step), *tables
 
     def _variance(self, group: int) -> np.ndarray:
         return self.loop.variance(self.loop.variances[self.loop.groups[group][0]], self.brought)
 
-    def _boxes(self, wishes) -> list[tuple[Nearby, Box]]:
-        """The tables and the box of each (group, number of a box)."""
-        found = ((g, self.averages[g], self.averages[g].box(self._variance(g), number)) for g, number in wishes)
-        return [(near, (self.loop.groups[g][0], box)) for g, near, box in found]
-
-    def by_boxes(self, order: np.ndarray) -> None:
-        """Pairs by tables alone, every one that is asked for; some of the pairs find out which these are."""
-        known = np.zeros((0, 1, max(1, len(self.loop.groups)), 3))
-        some = order[:: max(1, order.size // SCOUTS)]
-        while some.size:
-            asked, _ = self.run(some, known, None)
-            asks = self.flags[some] == ASKS
-            for near, (_, box) in self._boxes(sorted({(g, box) for g, box, _ in asked[asks].tolist()})):
-                near.make(*box)
-            if any(box is not None for near in self.averages.values() for box in near.found.values()):
+    def _boxes(self, asked: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """Which pairs wait for boxes: those that, for all pairs of the kernel, cost less than averages of single pairs.
+        Which boxes are read depends on what pairs of this block ask for, never on which boxes happen to be there."""
+        waits = np.zeros(len(asked), dtype=bool)
+        for g, number in sorted({(g, number) for g, number, _ in asked.tolist() if number >= 0}):
+            ask, near = (asked[:, 0] == g) & (asked[:, 1] == number), self.tables[g]
+            box = self.loop.groups[g][0], near.box(self._variance(g), number)
+            self.asks[box] += int(near.averages.cost(*places[ask][:, [0, 2, 3]].T).sum())
+            if self.asks[box] >= self.share * near.price(box[1]):
+                near.make(*box[1])
+                self.made.add(box)
                 self.missed = MISSED
-            some = some[asks] if asks.any() else order[self.flags[order] == ASKS]
-
-    def by_averages(self, some: np.ndarray) -> None:
-        """Pairs by averages of their own; of a kernel with few pairs, by tables that as many ask for as pay for them.
-
-        Which tables are read depends on what these pairs ask for, never on which tables happen to be there."""
-        known = np.full((some.size, max(1, self.network.depth - 1), len(self.loop.groups), 3), np.nan)
-        asks: Counter[Box] = Counter()
-        made: set[Box] | None = set() if self.network.has_few else None
-        left = np.arange(some.size)
-        while left.size:
-            tick()
-            asked, places = self.run(some[left], known[left], made)
-            wants = self.flags[some[left]] == ASKS
-            left, asked, places = left[wants], asked[wants], places[wants]
-            waits = np.zeros(left.size, dtype=bool)
-            wishes = sorted({(g, number) for g, number, _ in asked.tolist() if number >= 0})
-            for (g, number), (near, box) in zip(wishes, self._boxes(wishes)):
-                ask = (asked[:, 0] == g) & (asked[:, 1] == number)
-                asks[box] += int(near.averages.cost(*places[ask][:, [0, 2, 3]].T).sum())
-                if made is None or asks[box] >= near.price(box[1]):
-                    near.make(*box[1])
-                    self.missed = MISSED
-                    waits |= ask
-                    if made is not None:
-                        made.add(box)
-            for g, near in self.averages.items():
-                own = np.flatnonzero((asked[:, 0] == g) & ~waits)
-                if own.size:
-                    self.missed = max(self.missed, TAKEN)
-                    known[left[own], asked[own, 2], g] = near.averages.of_pairs(*places[own][:, [0, 2, 3]].T)
-            lost = ~waits & ~(known[left, asked[:, 2], asked[:, 0], 0] >= 0.0)
-            self.flags[some[left[lost]]] = 2
-            left = left[~lost]
-
+                waits |= ask
+        return waits

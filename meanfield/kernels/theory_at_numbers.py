@@ -41,19 +41,19 @@ class TheoryAtNumbers:
     """A theory with numbers: all that blocks of pairs, and pairs that they leave out, may ask.
 
     values: numbers by the name of a parameter, tuples of one entry per layer where they change with it; depth: the
-    last layer; theta: whether Theta is followed; has_few: whether the whole kernel has few pairs (`FEW`), so that
-    tables near full correlation may not pay.
+    last layer; theta: whether Theta is followed; pairs: how many there are in the whole kernel, which
+    decides what tables near full correlation pay.
     """
 
     values: tuple[tuple[str, Any], ...]
     depth: int
     theta: bool
     theory: Maps
-    has_few: bool = False
+    pairs: int = 1
 
     def __reduce__(self):
         """Without what is compiled: another process makes its own."""
-        return TheoryAtNumbers, (self.values, self.depth, self.theta, self.theory, self.has_few)
+        return TheoryAtNumbers, (self.values, self.depth, self.theta, self.theory, self.pairs)
 
     @property
     def names(self) -> tuple[str, ...]:

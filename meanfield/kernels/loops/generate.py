@@ -219,8 +219,8 @@ def few_source(plan: KernelPlan) -> tuple[str, int]:
     tables say of that input is read once (`near_sums.near`). A pair that nothing serves has flag 2. If it is of a
     function with kinks, it has flag 3 and asks for averages of its own or for a box that is not made: the number of
     the group, of the box (-1 if there is none for it) and of the layer stand in `asked`, roots of variances, between
-    and gap in `places`. Averages that were taken are in known[pair, layer, group]; where no pair may have such, the
-    array is empty.
+    and gap in `places`. The call that goes on from there is told the layer in `starts`, and in `known` the averages of
+    each group there, or nan.
     """
     names = _Names(plan)
     used = sorted({p.group for step in plan.pairings for p in step.values()})
@@ -247,7 +247,7 @@ def few_source(plan: KernelPlan) -> tuple[str, int]:
     store = "".join(f"                    H_{s}[p] = {s if s == 'distance' else s + '_new'}\n" for s in state)
     held = ", ".join(f"H_{s}" for s in state)
     text = f"""{NJIT}
-def few(left, right, {held}, NA, sigma, depth, ladder, flags, asked, places, known{tables}, w):
+def few(left, right, {held}, NA, sigma, depth, ladder, starts, flags, asked, places, known{tables}, w):
 {make}    start, fresh = 0, 0
     while start < left.size:
         end = start
@@ -257,7 +257,7 @@ def few(left, right, {held}, NA, sigma, depth, ladder, flags, asked, places, kno
         for l in range(depth - 1):
             fresh += 1
 {_indent(row, 12)}            for p in range(start, end):
-                if flags[p] != 0:
+                if flags[p] != 0 or l < starts[p]:
                     continue
                 b = right[p]
 {_indent(["for _ in range(1):"], 16)}{load}{_indent(column, 20)}{_indent(body, 20)}{closer}{positive}{store}
@@ -296,29 +296,20 @@ def _sums(g: int, number: int, kinked: bool) -> list[str]:
     ]
     if not kinked:
         return series
-    taken = ", ".join(f"known[p, l, {number}, {i}]" for i in range(3))
-    asks = [
-        "flags[p] = 3",
-        f"asked[p, 0], asked[p, 1], asked[p, 2] = {number}, wish, l",
-        f"places[p, 0], places[p, 1], places[p, 2], places[p, 3] = root_a, root_b, between{g}, gap{g}",
-        "break",
-    ]
-    condition = series.index("    break") - 2
+    taken = ", ".join(f"known[p, {number}, {i}]" for i in range(3))
+    reached = series.index("    flags[p] = 2")
     return [
         f"found = near({', '.join(_near(g))}, fresh, l, a, b, root_a, root_b, between{g}, gap{g}, out{g})",
         f"wish = int(out{g}[0]) if found == {WANTING} else -1",
-        "own = known.shape[0] > 0",
-        "if wish >= 0 and not own:",
-        *("    " + line for line in asks),
         f"if found != {SERVED} and not far(EA{g}[l, a], EA{g}[l, b], root{g}[l, a], root{g}[l, b], ladder,"
         f" TA{g}[l, :, :, a], TA{g}[l, :, :, b], between{g}, gap{g}, shape{g}[0], shape{g}[1], out{g}):",
-        *("    " + line for line in series[:condition]),
-        "    " + series[condition],
-        "        if not own:",
-        "            flags[p] = 2",
+        *("    " + line for line in series[:reached]),
+        f"        if not (l == starts[p] and measured({taken}, root{g}[l, a], root{g}[l, b], root_a, root_b,"
+        f" between{g}, gap{g}, out{g})):",
+        "            flags[p] = 3",
+        f"            asked[p, 0], asked[p, 1], asked[p, 2] = {number}, wish, l",
+        f"            places[p, 0], places[p, 1], places[p, 2], places[p, 3] = root_a, root_b, between{g}, gap{g}",
         "            break",
-        f"        if not measured({taken}, root{g}[l, a], root{g}[l, b], root_a, root_b, between{g}, gap{g}, out{g}):",
-        *("            " + line for line in asks),
     ]
 
 

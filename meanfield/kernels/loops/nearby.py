@@ -48,10 +48,9 @@ class Nearby(Kept[tuple[int, int], "np.ndarray | None"]):
         self.variances = 1 if self.scale_free else VARIANCES
         self.recall()
 
-    def tables(self, V: np.ndarray, only: Collection[tuple[int, int]] | None = None) -> tuple[np.ndarray, ...]:
+    def tables(self, V: np.ndarray, made: Collection[tuple[int, int]]) -> tuple[np.ndarray, ...]:
         """What the compiled loop reads at variances V[layer, input]: the row of each cell, the place in it, √⟨f²⟩,
-        the first radius of each row, which box each slot has, and the boxes. only: the boxes that may be read, all
-        that there are if None."""
+        the first radius of each row, which box each slot has, and the boxes. made: the boxes that are read."""
         place, index = CELLS * np.log2(np.maximum(V, SMALLEST)), self._index(V)
         met = sorted(set(index.ravel().tolist()))
         row = np.searchsorted(met, index)
@@ -71,7 +70,7 @@ class Nearby(Kept[tuple[int, int], "np.ndarray | None"]):
                 continue
             own[:] = NOT_MADE
             for slot in range(SLOTS):
-                if (i, slot) not in (self.found if only is None else only):
+                if (i, slot) not in made:
                     continue
                 box = self.found[i, slot]
                 own[slot] = NOT_SERVED if box is None else len(boxes)
