@@ -271,9 +271,20 @@ NAMES = {name_of(p) for p in modules()}
 
 
 def imported(path: Path) -> set[str]:
-    """Modules of the package that a file imports, at any depth (also inside functions)."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    """Modules of the package that a file imports, at any depth (also inside functions and by tables of registries)."""
+    return imported_by(path.read_text())
+
+
+def tables(text: str) -> list[tuple[str, dict[str, str]]]:
+    """(name of a registry, its entry's name → home) of every `.rare({...})` in a source."""
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    named = [c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "rare"]
+    return [(ast.unparse(c.func.value), ast.literal_eval(c.args[0])) for c in named]
+
+
+def imported_by(text: str) -> set[str]:
+    found = {home for _, homes in tables(text) for home in homes.values()}
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "meanfield":
             base = node.module.removeprefix("meanfield").lstrip(".")
             for alias in node.names:
@@ -346,6 +357,13 @@ def test_a_folder_holds_a_dozen_modules_and_a_name_stands_once():
 def test_planted_violations_are_caught(name, found, said):
     with pytest.raises(AssertionError, match=said):
         assert_below(name, found)
+
+
+def test_a_home_in_a_table_is_an_import():
+    text = 'LOWERED.rare({"functions.piecewise.Pieces": "theory.theory"})'
+    assert imported_by(text) == {"theory.theory"}
+    with pytest.raises(AssertionError, match=r"evaluators imports theory.theory, which stands above"):
+        assert_below("numeric.lowering.evaluators", imported_by(text))
 
 
 def assert_public(path: Path, text: str) -> None:

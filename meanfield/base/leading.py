@@ -1,8 +1,64 @@
-"""What a name that the package does not have leads to; nothing is imported before one is asked for."""
+"""What names lead to that is not loaded yet: an entry of a registry to its home, a name that the package does not have
+to what was meant. Nothing is imported before it is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import UserDict
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key")
+Entry = TypeVar("Entry")
+
+
+class Registry(UserDict[Key, Entry], Generic[Key, Entry]):
+    """What is registered for types, or for names: by a decorator, wherever the module that does it is imported.
+
+    Of the library's own, rare ones are not imported before they are met: `rare` says which module registers them, and
+    a look-up imports it. So does who registers another entry for such a type, which is then the last one and stays.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.homes: dict[str, str] = {}
+
+    def rare(self, homes: Mapping[str, str]) -> None:
+        """The module that registers each of these: name (a type's with its module's) → module, within the package."""
+        self.homes |= homes
+
+    def __missing__(self, key: Key) -> Entry:
+        """The entry of one that is rare."""
+        self._fetch(key)
+        return self.data[key]
+
+    def __setitem__(self, key: Key, entry: Entry) -> None:
+        self._fetch(key)
+        super().__setitem__(key, entry)
+
+    def _fetch(self, key: Key) -> None:
+        home = self.homes.get(_name(key))
+        if home is not None:
+            import_module(f"meanfield.{home}")
+
+    def __contains__(self, key: object) -> bool:
+        try:
+            self[key]  # type: ignore[index]
+        except KeyError:
+            return False
+        return True
+
+    def nearest(self, kind: type) -> Entry | None:
+        """The entry of a type, else of the first of its bases that has one."""
+        return next((self[one] for one in kind.__mro__ if one in self), None)  # type: ignore[index]
+
+
+def _name(key: object) -> str:
+    if not isinstance(key, type):
+        return str(key)
+    name = f"{key.__module__}.{key.__qualname__}"
+    return name.removeprefix("meanfield.") if name.startswith("meanfield.") else ""
+
 
 ROOMS = (
     "networks", "architectures", "symbolic", "kernels", "bias", "empirical", "presentation", "training", "tuning",

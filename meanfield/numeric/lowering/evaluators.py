@@ -7,28 +7,30 @@ from dataclasses import dataclass
 import numpy as np
 import sympy as sp
 
-from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K_ab, distance
-
-# each registers how its nodes are compiled
-from meanfield.numeric.lowering import distances, formulas  # noqa: F401
-from meanfield.numeric.lowering.many_positions import (  # noqa: F401
-    lattice_averages,
-    maximum_averages,
-    nested_quadrature,
-    softmax_rows,
-)
-from meanfield.numeric.lowering.modules.module_functions import Functions
+from meanfield.numeric.lowering import formulas  # noqa: F401  registers how averages over Gaussians are compiled
+from meanfield.numeric.lowering.modules.module_functions import LOWERED, Functions
 from meanfield.numeric.lowering.text import depth_loops
 from meanfield.numeric.lowering.text.printing import code
 from meanfield.numeric.quadrature.gaussian_averages import Table
-from meanfield.numeric.quadrature.sphere import sphere_value
 from meanfield.symbolic.averages.base import Node
-from meanfield.symbolic.averages.nodes.spheres import SphereAverage
 from meanfield.symbolic.recursion import Recursion
 
 MARGIN = 3.0  # between the places where an error is measured it may be larger: up to 2.3 times was seen
 ROUNDING = 2e-15  # no average is claimed to be better: libm and NumPy round differently from one CPU to the next
+
+LOWERED.rare(
+    {
+        "symbolic.averages.nodes.equal_norms.Stretch": "numeric.lowering.distances",
+        "symbolic.averages.nodes.unequal_norms.Chord": "numeric.lowering.distances",
+        "symbolic.averages.nodes.unequal_norms.Rise": "numeric.lowering.distances",
+        "symbolic.averages.nodes.group_functions.Group": "numeric.lowering.many_positions.lattice_averages",
+        "symbolic.averages.nodes.maxima.Largest": "numeric.lowering.many_positions.maximum_averages",
+        "symbolic.averages.nodes.overlap.Overlap": "numeric.lowering.many_positions.softmax_rows",
+        "symbolic.averages.nodes.shared_averages.Common": "numeric.lowering.many_positions.nested_quadrature",
+        "symbolic.averages.nodes.spheres.SphereAverage": "numeric.lowering.many_positions.nested_quadrature",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,12 @@ def averages(recursion: Recursion) -> Averages:
     calls: dict[Node, str] = {}
     symbols, ordered, functions = depth_loops.identifiers(recursion), depth_loops.placeholders(recursion), Functions()
     for node in ordered:
-        if isinstance(node, SphereAverage):
-            calls[node] = _constant(functions, node)
-            continue
         shape, variables = node.over_symbols()
         written = [sp.sympify(v).xreplace(_written_out(recursion, node)) for v in variables]
         name = functions.of(shape, written)
+        if shape in functions.numbers:
+            calls[node] = name
+            continue
         arguments = [code(sp.sympify(v).xreplace(ordered).xreplace(symbols)) for v in variables]
         if functions.takes_sine2(name):
             arguments.insert(3, _sine2(node, arguments[:3], ordered, symbols))
@@ -80,15 +82,3 @@ def _sine2(node: Node, arguments: list[str], ordered: dict, symbols: dict) -> st
         return f"_sine2({', '.join(arguments)})"
     gap = code((near / (2 * size)).xreplace(ordered).xreplace(symbols))
     return f"_of_gap({gap})"
-
-
-def _constant(functions: Functions, node: SphereAverage) -> str:
-    """Source of an average over a normalized batch, which no state moves."""
-    if node.free_symbols:
-        raise MeanFieldError(
-            f"{node} holds {', '.join(sorted(map(str, node.free_symbols)))}; give numbers for them, which the "
-            "averages of a batch need before they are compiled."
-        )
-    value, error = sphere_value(node)
-    functions.errors.append(error)
-    return repr(value)

@@ -21,7 +21,9 @@ from meanfield.numeric.lowering.modules.module_functions import PAIR_WEIGHT, Fun
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.quadrature.evaluation import numpy_function
 from meanfield.numeric.quadrature.rules import gauss_legendre
+from meanfield.numeric.quadrature.sphere import sphere_value
 from meanfield.symbolic.averages.nodes.shared_averages import Common
+from meanfield.symbolic.averages.nodes.spheres import SphereAverage
 
 SAMPLES = ((1.0, 0.3), (0.03, 0.2), (6.0, 9.0), (1.7, 0.0))  # (V, M) at which the error is measured
 USABLE = 1e-4  # at states far out; where V and M are of order 1 it is 1e-10 or less
@@ -177,3 +179,14 @@ def _lowered(functions: Functions, shape: Common, written: Sequence[sp.Expr]) ->
     source = text(shape, name)
     note = f"{name}(V, M) = {shape}: quadrature within quadrature at every call"
     functions.add(name, source, note, error(shape, source, name), PAIR_WEIGHT)
+
+
+@lowers(SphereAverage)
+def _constant(functions: Functions, shape: SphereAverage, written: Sequence[sp.Expr]) -> None:
+    """An average over a normalized batch, which no state moves."""
+    if shape.free_symbols:
+        raise MeanFieldError(
+            f"{shape} holds {', '.join(sorted(map(str, shape.free_symbols)))}; give numbers for them, which the "
+            "averages of a batch need before they are compiled."
+        )
+    functions.number(shape, *sphere_value(shape))

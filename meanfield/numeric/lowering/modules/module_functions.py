@@ -12,6 +12,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.leading import Registry
 from meanfield.numeric.quadrature.gaussian_averages import Table
 
 DIRECT_WEIGHT = 300.0  # what a call of an average by quadrature costs, in layers of tables
@@ -19,7 +20,7 @@ PAIR_WEIGHT = 2e4  # the same of averages over several inputs
 USABLE = 1e-6  # the largest measured error with which an average is compiled
 
 Made = Callable[["Functions", Any, Sequence[sp.Expr]], None]
-LOWERED: dict[type, Made] = {}
+LOWERED: Registry[type, Made] = Registry()
 M = TypeVar("M", bound=Made)
 
 
@@ -48,21 +49,28 @@ class Functions:
         self.arrays: dict[str, np.ndarray] = {}
         self.held: dict[str, Table] = {}  # functions that are a table and nothing else
         self.costs: dict[str, float] = {}
+        self.numbers: dict[sp.Basic, str] = {}  # shapes that are no function
         self.plans: dict[str, Any] = {}  # of panel quadratures, which NumPy can follow where an error is measured
         self._tabled: dict[str, list[str]] = {}
         self._of_sine2: set[str] = set()
 
     def of(self, shape: sp.Expr, written: Sequence[sp.Expr] = ()) -> str:
-        """The name of the function for `shape`; written: its variables as formulas of the state."""
-        if shape not in self.names:
-            made = next(LOWERED[kind] for kind in type(shape).__mro__ if kind in LOWERED)
+        """The name of the function for `shape`, or its number; written: its variables as formulas of the state."""
+        if shape not in self.names and shape not in self.numbers:
+            made = LOWERED.nearest(type(shape))
+            assert made is not None  # `formulas` has one of every expression
             made(self, shape, written)
-        return self.names[shape]
+        return self.numbers[shape] if shape in self.numbers else self.names[shape]
 
     def name(self, shape: sp.Basic, kind: str) -> str:
         """A new name for the function of `shape`."""
         self.names[shape] = f"{kind}_{len(self.names)}"
         return self.names[shape]
+
+    def number(self, shape: sp.Basic, value: float, error: float) -> None:
+        """An average that no state moves: its value stands in the place of a function's name."""
+        self.numbers[shape] = repr(value)
+        self.errors.append(error)
 
     def add(
         self,

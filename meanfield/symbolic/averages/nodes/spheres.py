@@ -57,6 +57,9 @@ class SphereAverage(Node):
     def of_pair(self) -> bool:
         return self.args[1].expr != 1
 
+    def over_symbols(self):
+        return self, ()  # it depends on no variance, and its parameters are numbers before it is compiled
+
     is_number = False  # or SymPy would take digits, a quadrature within a quadrature, to see the sign of a sum
 
     def _eval_is_positive(self):
