@@ -68,9 +68,10 @@ symbolic.finite_width.correlator_maps symbolic.finite_width.variance symbolic.fi
 symbolic.finite_width.correlator_recursions symbolic.finite_width.first_layer symbolic.finite_width.index_maps
 symbolic.recursions.naming symbolic.recursions.coordinate symbolic.recursions.coordinate_walk
 symbolic.recursions.record_rules symbolic.recursions.pooling_rule symbolic.recursions.gates
+symbolic.recursions.batch symbolic.recursions.attention_rule
 symbolic.recursions.block_recursions symbolic.recursions.first symbolic.recursions.numbered
-symbolic.recursions.gradient_recursions symbolic.recursions.batch
-symbolic.recursions.tokens.attention_rule symbolic.recursions.tokens.exchangeable symbolic.recursions.tokens.shares
+symbolic.recursions.gradient_recursions
+symbolic.recursions.tokens.exchangeable symbolic.recursions.tokens.shares
 symbolic.recursions.tokens.collapse symbolic.recursions.tokens.two_sequences
 symbolic.fixed_points.certified_roots symbolic.fixed_points.exclusion symbolic.fixed_points.marginality
 symbolic.fixed_points.half_line symbolic.fixed_points.touching symbolic.fixed_points.variance_map

@@ -57,10 +57,9 @@ from meanfield.functions.activations import Activation, activation
 from meanfield.functions.reading.callables import Unreadable, named, values_of
 from meanfield.functions.reading.formula import formula
 from meanfield.networks.attention import Attention
-from meanfield.networks.folds import activations_of, dense_of, fold, parts, symbols_in, with_activations
+from meanfield.networks.folds import activations_of, attends, dense_of, fold, parts, symbols_in, with_activations
 from meanfield.networks.records import OWN, Block, Network, Param, Projection
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.symbolic.recursions.tokens.exchangeable import attends
 from meanfield.theory.asked.given_values import decided, deviations, double, numbered, of_widths, symbols_of
 from meanfield.theory.derivation import asked_of
 from meanfield.theory.theory import Theory

@@ -81,6 +81,10 @@ class Attention(Block):
         return "tokens"
 
     @property
+    def attends(self) -> bool:
+        return True
+
+    @property
     def key_heads(self) -> int:
         """How many heads of keys and values there are."""
         return self.heads if self.groups is None else self.groups

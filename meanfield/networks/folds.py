@@ -134,6 +134,12 @@ def mixing(block: Block) -> frozenset[str]:
     return fold(block, lambda one, inside: frozenset({one.mixes}.union(*inside)) - {""})
 
 
+@lru_cache(maxsize=KEPT)
+def attends(block: Block) -> bool:
+    """Whether tokens of a block act on each other by what they hold."""
+    return fold(block, lambda one, inside: one.attends or any(inside))
+
+
 def holds_activation(part: Block) -> bool:
     """Whether a record that is not made of others is a function with an activation."""
     return hasattr(part, "activation")

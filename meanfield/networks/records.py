@@ -147,7 +147,8 @@ class Block(_Shown):
     (`meanfield.empirical.network.operations.operation.operation`). What else is asked of a record is asked of these
     attributes and methods; an activation stands in a field of that name.
 
-    mixes: the positions that act on each other in it ("batch", "tokens", "" for none). normalizes: what it divides by
+    mixes: the positions that act on each other in it ("batch", "tokens", "" for none). attends: whether by what they
+    hold, as those of a softmax do. normalizes: what it divides by
     their standard deviation ("neurons", "batch", "" for nothing).
 
     >>> Residual(Sequential((Nonlinearity("tanh"), Dense()))).inner()
@@ -157,6 +158,10 @@ class Block(_Shown):
     @property
     def mixes(self) -> str:
         return ""
+
+    @property
+    def attends(self) -> bool:
+        return False
 
     @property
     def normalizes(self) -> str:

@@ -16,9 +16,9 @@ from meanfield.base.arguments import validated, whole
 from meanfield.base.symbols import Z
 from meanfield.functions import balls, zeros
 from meanfield.functions.piecewise import SWITCHES, pieces
+from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.averages.node import Average, average, expression, outermost
 from meanfield.symbolic.averages.nodes.equal_norms import Stretch
-from meanfield.symbolic.averages.nodes.spheres import SphereAverage
 
 SIMPLIFIED = 500  # operations: beyond that SymPy's simplify may take minutes, and digits have spoken already
 HALVINGS = 20  # of a test point's symbols, until its covariances are some
@@ -35,10 +35,7 @@ def closed(expr: sp.Expr) -> sp.Expr:
     """
     e = expression(expr, "What closed forms are asked for")
     while True:
-        swap = {a: a.doit() for a in e.atoms(Average)}
-        swap |= {a: b for a in e.atoms(Stretch) if not (b := a.doit()).has(Average)}
-        swap |= {a: a.doit() for a in e.atoms(SphereAverage)}
-        swap = {a: b for a, b in swap.items() if a != b}
+        swap = {a: b for a in e.atoms(Node) if (b := a.in_closed_form()) != a}
         if not swap:
             return e
         e = e.xreplace(swap)

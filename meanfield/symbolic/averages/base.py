@@ -39,6 +39,10 @@ class Node(sp.Expr):
         """
         raise MeanFieldError(f"{shown(self)} is derived, but not compiled.")
 
+    def in_closed_form(self) -> sp.Expr:
+        """What `meanfield.symbolic.equality.closed` puts in its place; itself, where that is nothing simpler."""
+        return self
+
     def tex_inside(self) -> tuple[sp.Expr, Callable[[str, Write], str]]:
         """(what is averaged, a function from its LaTeX, and one that writes variances, to the node's)."""
         raise NotImplementedError

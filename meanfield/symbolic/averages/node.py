@@ -249,6 +249,9 @@ class Average(Node):
         except NoClosedForm:
             return self
 
+    def in_closed_form(self):
+        return self.doit()
+
     @validated
     def ball(self, digits: int = 30):
         """A ball (python-flint `arb`) that provably contains the value; the covariance must be numeric.

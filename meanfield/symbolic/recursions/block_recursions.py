@@ -41,14 +41,22 @@ from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.coordinates import READOUT
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
 from meanfield.symbolic.recursions.coordinate import Exprs, Gaussian, gaussian, holds_state, mean_of, too_steep
-from meanfield.symbolic.recursions.coordinate_walk import OpenTangent, Rates, Walk
-from meanfield.symbolic.recursions.gates import Gated as Gated  # its rule is registered
-from meanfield.symbolic.recursions.pooling_rule import Pooled
+from meanfield.symbolic.recursions.coordinate_walk import RULES, OpenTangent, Rates, Walk
 from meanfield.symbolic.recursions.record_rules import has_dense
 from meanfield.symbolic.steps import Domain, Step
 
 _ROUNDING = sp.Rational(1, 2**53)
 _FIRST = sigma_w**2 * Q0 + sigma_b**2
+
+RULES.rare(
+    {
+        "networks.attention.Attention": "symbolic.recursions.attention_rule",
+        "networks.records.AffineNorm": "symbolic.recursions.batch",
+        "networks.records.BatchNorm": "symbolic.recursions.batch",
+        "networks.records.Gate": "symbolic.recursions.gates",
+        "networks.records.Pool": "symbolic.recursions.pooling_rule",
+    }
+)
 
 
 def variable(symbol: sp.Symbol, initial: sp.Expr) -> StateVar:
@@ -291,6 +299,20 @@ def without_tilt(recursion: Recursion) -> Recursion:
     return kept.map(plain)
 
 
+def kind_of(block: Block) -> str:
+    """"batch" or "tokens", where positions of a block act on each other; "" where they do not.
+
+    Raises: MeanFieldError where they do in both ways.
+    """
+    kinds = mixing(block)
+    if len(kinds) > 1:
+        raise MeanFieldError(
+            "A BatchNorm and a Dense on the tokens, or an Attention, in one block were asked for: two tokens of one "
+            "input and those of two inputs are then unlike, which is not derived; measure it (meanfield.measure)."
+        )
+    return next(iter(kinds), "")
+
+
 def skip_strength(block: Block) -> sp.Symbol | None:
     """The symbol of a block's outer skip, where it is one: critical lines and points take it to be < 1."""
     skip = skip_of(block)
@@ -319,7 +341,7 @@ def plain_form(block: Block) -> tuple[sp.Expr, sp.Expr] | None:
     before, mu = found
     walk = Walk()
     x = walk(Sequential(before), gaussian(Gaussian(1, (K,))))
-    if isinstance(x, Pooled):
+    if not x.of_one_node:
         return None
     f = x.values()[0]
     if x.gains != (1,) or f.has(K, Average) or x.law.cov != (K,):

@@ -20,6 +20,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown
+from meanfield.base.leading import Registry
 from meanfield.base.symbols import K, L, Z, distance, l, lambda_b, lambda_w, parameter
 from meanfield.functions.reading.parser import value_of
 from meanfield.networks.records import Block, Number, Param, Schedule
@@ -30,7 +31,7 @@ from meanfield.symbolic.recursions.coordinate import Coordinate, mean_of, per, t
 from meanfield.symbolic.steps import Domain
 
 Rule = Callable[[Any, Coordinate, "Walk"], Coordinate]
-RULES: dict[type, Rule] = {}
+RULES: Registry[type, Rule] = Registry()
 _REMEMBERED: list[Any] = []
 _SMALL = 8  # operations: what is smaller is written out, not named
 LETTERS = {"K": "K", "J": "chi", "J0": "chi", "Theta": "Theta"}

@@ -9,7 +9,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.functions.activations import Activation, activation
-from meanfield.networks.folds import activations_of
+from meanfield.networks.folds import activations_of, attends
 from meanfield.networks.records import FIRST, Block, Dense, Network, block_of
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.block_recursions import (
@@ -23,7 +23,6 @@ from meanfield.symbolic.recursions.block_recursions import (
 from meanfield.symbolic.recursions.coordinate_walk import Rates
 from meanfield.symbolic.recursions.first import begun
 from meanfield.symbolic.recursions.gradient_recursions import gradients
-from meanfield.symbolic.recursions.tokens.exchangeable import attends
 from meanfield.theory.asked import positions
 
 

@@ -20,17 +20,17 @@ from meanfield.base.arguments import shown, whole
 from meanfield.base.quantities import COVARIANCES
 from meanfield.base.symbols import Q0, J, K, K_ab, c_J, sigma_w, tokens
 from meanfield.functions.reading.parser import number
-from meanfield.networks.folds import parts
+from meanfield.networks.folds import attends, parts
 from meanfield.networks.records import Block, Dense
 from meanfield.symbolic.averages.node import independent
 from meanfield.symbolic.averages.nodes.shared_averages import Common
 from meanfield.symbolic.averages.nodes.spheres import SphereAverage
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.recursions.batch import CONSTANT
-from meanfield.symbolic.recursions.block_recursions import variable
+from meanfield.symbolic.recursions.block_recursions import kind_of, variable
 from meanfield.symbolic.recursions.coordinate_walk import remembered
 from meanfield.symbolic.recursions.first import begun
-from meanfield.symbolic.recursions.tokens.exchangeable import SMALLEST, attends, carried, exchangeable, kind_of
+from meanfield.symbolic.recursions.tokens.exchangeable import SMALLEST, carried, exchangeable
 from meanfield.symbolic.recursions.tokens.shares import shares
 from meanfield.symbolic.recursions.tokens.two_sequences import NAMES as ACROSS
 from meanfield.symbolic.recursions.tokens.two_sequences import across

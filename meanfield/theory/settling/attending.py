@@ -29,8 +29,8 @@ from meanfield.symbolic.criticality.critical_points import CriticalPoints
 from meanfield.symbolic.criticality.order_chaos import OrderChaosLine, order_chaos_line
 from meanfield.symbolic.criticality.phases import Phase, phase_at
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.recursions.attention_rule import DIFFERENCE
 from meanfield.symbolic.recursions.first import begun
-from meanfield.symbolic.recursions.tokens.attention_rule import DIFFERENCE
 from meanfield.symbolic.recursions.tokens.collapse import collapsed, score_variances
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.settling.one_number import Settling, Values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from meanfield.symbolic.recursions.tokens.exchangeable import attends
+from meanfield.networks.folds import attends
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.settling.acting_positions import SettlingBatch, SettlingPositions
 from meanfield.theory.settling.attending import TokensAlike

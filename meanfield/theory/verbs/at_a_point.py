@@ -8,7 +8,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown
-from meanfield.networks.folds import symbols_in
+from meanfield.networks.folds import attends, symbols_in
 from meanfield.symbolic.criticality.critical_lines import CriticalLine, critical_line
 from meanfield.symbolic.criticality.critical_points import CriticalPoints, critical_points
 from meanfield.symbolic.criticality.phases import Phase
@@ -16,7 +16,6 @@ from meanfield.symbolic.criticality.rounding import doubles
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoints
 from meanfield.symbolic.recursions.block_recursions import one_dense, plain_form
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.symbolic.recursions.tokens.exchangeable import attends
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.asked.given_values import (
     decided,

@@ -11,10 +11,9 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import choice, flag, scalar
 from meanfield.base.symbols import J
-from meanfield.networks.folds import skip_of
+from meanfield.networks.folds import attends, skip_of
 from meanfield.networks.records import OWN, Param
 from meanfield.symbolic.recursions.block_recursions import plain_form
-from meanfield.symbolic.recursions.tokens.exchangeable import attends
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.asked.given_values import (
     decided,

@@ -13,6 +13,7 @@ from meanfield.base.arguments import names as names_of
 from meanfield.base.quantities import CORRELATORS
 from meanfield.base.symbols import Q0, l
 from meanfield.correlators.depth_laws import large_depth
+from meanfield.networks.folds import attends
 from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.exponent_cells import At
@@ -27,7 +28,6 @@ from meanfield.symbolic.criticality import closing
 from meanfield.symbolic.criticality.critical_points import CriticalPoint
 from meanfield.symbolic.recursion import c0 as start_c0
 from meanfield.symbolic.recursions.block_recursions import plain_form
-from meanfield.symbolic.recursions.tokens.exchangeable import attends
 from meanfield.symbolic.steps import Domain
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.asked.given_values import (

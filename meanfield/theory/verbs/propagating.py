@@ -13,10 +13,9 @@ from meanfield.base.arguments import names as names_of
 from meanfield.base.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, TWO_INPUTS, UNEQUAL_NORMS
 from meanfield.base.symbols import N0
 from meanfield.functions.activations import activation
-from meanfield.networks.folds import activations_of, has_skip, symbols_in
+from meanfield.networks.folds import activations_of, attends, has_skip, symbols_in
 from meanfield.networks.records import Param
 from meanfield.symbolic.coordinates import COORDINATES
-from meanfield.symbolic.recursions.tokens.exchangeable import attends
 from meanfield.theory.asked import positions
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.asked.given_values import (

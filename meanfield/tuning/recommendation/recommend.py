@@ -11,11 +11,10 @@ import numpy as np
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import meant, positive, scalar, shown, validated, whole
 from meanfield.networks.architectures import PRESETS, usual_activation
-from meanfield.networks.folds import has_skip, parts, with_dense
+from meanfield.networks.folds import attends, has_skip, parts, with_dense
 from meanfield.networks.records import OWN, Block, Dense, Network, Param, exact
 from meanfield.numeric.phases.float_roots import sides
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.symbolic.recursions.tokens.exchangeable import attends
 from meanfield.theory.asked.given_values import symbols_of, with_values
 from meanfield.theory.derivation import asked_of
 from meanfield.theory.deriving import derive

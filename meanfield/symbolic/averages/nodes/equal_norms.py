@@ -73,6 +73,10 @@ class Stretch(Defined):
             return sp.S.Zero if self.apart == 0 else 2 * (self.second - self.product)
         return self.slope if self.apart == 0 else 2 * (self.second - self.product) / self.apart
 
+    def in_closed_form(self):
+        found = self.doit()
+        return self if found.has(Average) else found
+
     def _eval_evalf(self, prec):
         if not self.is_number:
             return None

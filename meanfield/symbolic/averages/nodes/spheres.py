@@ -75,6 +75,9 @@ class SphereAverage(Node):
         whole = average(f * g.xreplace({Z[0]: Z[1]}), (1, rho, 1) if self.of_pair else 1).doit()
         return self if whole.has(Average) else whole / _radial(sp.Add(*degree), self.size - 1)
 
+    def in_closed_form(self):
+        return self.doit()
+
     def _eval_evalf(self, prec):
         if self.free_symbols:
             return None

@@ -14,10 +14,10 @@ import sympy as sp
 from meanfield.base.symbols import Q0, J, K, sigma_b, sigma_w
 from meanfield.networks.records import Block
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.recursions.attention_rule import DIFFERENCE
 from meanfield.symbolic.recursions.block_recursions import recursion_of, untrained, variable
 from meanfield.symbolic.recursions.coordinate import Gaussian, gaussian
 from meanfield.symbolic.recursions.coordinate_walk import Walk
-from meanfield.symbolic.recursions.tokens.attention_rule import DIFFERENCE
 from meanfield.symbolic.steps import Step
 
 

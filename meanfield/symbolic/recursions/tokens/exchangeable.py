@@ -10,46 +10,22 @@ compiled runs carry J as a logarithm and c_J = J_ab/J beside it, none where J_ab
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 
 import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Q0, J, J_ab, K, K_ab, Theta, Theta_ab, c_J, distance, sigma_b, sigma_w, tokens
-from meanfield.networks.attention import Attention
-from meanfield.networks.folds import KEPT, fold, mixing
+from meanfield.networks.folds import attends
 from meanfield.networks.records import Block
 from meanfield.symbolic.averages.nodes.overlap import softmax_entropy
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
-from meanfield.symbolic.recursions import batch as _batch  # noqa: F401 (its rules)
-from meanfield.symbolic.recursions.block_recursions import recursion_of, untrained, variable
+from meanfield.symbolic.recursions.block_recursions import kind_of, recursion_of, untrained, variable
 from meanfield.symbolic.recursions.coordinate import Gaussian, gaussian
 from meanfield.symbolic.recursions.coordinate_walk import OpenTangent, Walk
-from meanfield.symbolic.recursions.tokens import attention_rule as _attention  # noqa: F401 (its rule)
 
 SMALLEST = 4  # of a batch: ⟨1/χ²_{B-1}⟩ = 1/(B - 3)
 Closer = tuple[tuple[sp.Symbol, sp.Expr, sp.Basic], ...]
 FIRST, BETWEEN = sigma_w**2 * Q0 + sigma_b**2, sigma_w**2 * Q0 * c0 + sigma_b**2  # K and K_ab of layer 1
-
-
-@lru_cache(maxsize=KEPT)
-def attends(block: Block) -> bool:
-    """Whether tokens of a block act on each other by what they hold."""
-    return fold(block, lambda one, inside: isinstance(one, Attention) or any(inside))
-
-
-def kind_of(block: Block) -> str:
-    """"batch" or "tokens", where positions of a block act on each other; "" where they do not.
-
-    Raises: MeanFieldError where they do in both ways.
-    """
-    kinds = mixing(block)
-    if len(kinds) > 1:
-        raise MeanFieldError(
-            "A BatchNorm and a Dense on the tokens, or an Attention, in one block were asked for: two tokens of one "
-            "input and those of two inputs are then unlike, which is not derived; measure it (meanfield.measure)."
-        )
-    return next(iter(kinds), "")
 
 
 def exchangeable(block: Block, size: int | None = None) -> Recursion:

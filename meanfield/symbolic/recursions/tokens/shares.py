@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import sympy as sp
 
 from meanfield.base.symbols import K, K_ab, distance
+from meanfield.networks.folds import attends
 from meanfield.networks.records import Block, Dense
 from meanfield.symbolic.recursion import Recursion, StateVar
-from meanfield.symbolic.recursions.block_recursions import recursion_of, untrained, variable
+from meanfield.symbolic.recursions.block_recursions import kind_of, recursion_of, untrained, variable
 from meanfield.symbolic.recursions.coordinate import Coordinate, Gaussian, gaussian
 from meanfield.symbolic.recursions.numbered import Numbered, counted
-from meanfield.symbolic.recursions.tokens.exchangeable import BETWEEN, FIRST, attends, covariances, kind_of
+from meanfield.symbolic.recursions.tokens.exchangeable import BETWEEN, FIRST, covariances
 
 
 @dataclass

@@ -12,11 +12,12 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Q0, K, K_ab, Theta, Theta_ab, distance, sigma_b, sigma_w
+from meanfield.networks.folds import attends
 from meanfield.networks.records import Block
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.recursions.block_recursions import recursion_of, variable
 from meanfield.symbolic.recursions.coordinate import Gaussian
-from meanfield.symbolic.recursions.tokens.exchangeable import BETWEEN, FIRST, attends, covariances, trained_end
+from meanfield.symbolic.recursions.tokens.exchangeable import BETWEEN, FIRST, covariances, trained_end
 
 K_same, K_other = sp.symbols("K_same K_other", real=True)
 Theta_same, Theta_other = sp.symbols("Theta_same Theta_other", real=True)
