@@ -20,7 +20,6 @@ from meanfield.symbolic.coordinates import COORDINATES, in_coordinates
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.block_recursions import one_input_averages, without_tilt
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.asked import positions
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.asked.selection import selected
 
@@ -175,7 +174,9 @@ class Theory(Maps):
         >>> theory.batch_invariant()
         pi/(-1 + pi)
         """
-        return positions.invariant(self.block, self.first, self.batch)
+        from meanfield.theory.asked.positions import ActingPositions
+
+        return ActingPositions(self.block, self.first, self.batch).invariant()
 
     @validated
     def averages(self) -> Formulas:

@@ -262,13 +262,26 @@ class Run(Numbers):
         rows = [[str(k), *(decimal(self.values[n][i], 12) for n in names)] for i, k in enumerate(self.l)]
         return booktabs("Layers of a network of infinite width", header, rows)
 
+    def undefined(self, *names: str) -> np.ndarray:
+        """Where one of these is NaN in some layer whose K is finite: 0/0."""
+        K = self.values.get("K", np.array([np.nan]))
+        met = np.zeros(K.shape[:-1], bool)
+        for name in set(names) & set(self.values):
+            met |= (np.isfinite(K) & np.isnan(self.values[name])).any(-1)
+        return met
+
+    @staticmethod
+    def at_points(met: np.ndarray) -> str:
+        """How many points these are, where there are several."""
+        return f" at {int(met.sum())} of {met.size} points" if met.size > 1 else ""
+
     def message(self) -> str:
         """One sentence on divergence, empty where everything stays finite."""
         bad = np.asarray(self.diverged_at)
         if not (bad > 0).any():
             return self._underflow()
         first = int(bad[bad > 0].min())
-        count = f" at {int((bad > 0).sum())} of {bad.size} points" if bad.size > 1 else ""
+        count = self.at_points(bad > 0)
         norms = [v for n, v in self.values.items() if n.startswith("K")]
         if not any(np.isinf(v).any() for v in norms):  # the normalized zero vector, say
             return f"The state is not a number{count} from layer {first} on; the layers before it are intact."
@@ -284,7 +297,7 @@ class Run(Numbers):
         below, lost = np.asarray(self.underflows_at), np.asarray(self.lost_at)
         if not (below > 0).any():
             return ""
-        count = f" at {int((below > 0).sum())} of {below.size} points" if below.size > 1 else ""
+        count = self.at_points(below > 0)
         said = f"K underflows{count}: it is below 1e-290 first at layer {int(below[below > 0].min())}, where it is 0"
         quotients = [n for n in ("c", "gamma", "log_gamma") if n in self.quantities]
         if not quotients:

@@ -7,11 +7,14 @@ input of finite dimension.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import sympy as sp
 
 from meanfield.base.answers.results import InfiniteAverage, MeanFieldError, NoClosedForm
+from meanfield.base.leading import Registry
 from meanfield.base.quantities import QUANTITIES
 from meanfield.base.symbols import (
     D0,
@@ -297,6 +300,13 @@ def without_tilt(recursion: Recursion) -> Recursion:
         return e.xreplace({1 - norms**2 / distance: (distance - norms**2) / distance})
 
     return kept.map(plain)
+
+
+SMALLEST = 4  # of a batch: ⟨1/χ²_{B-1}⟩ = 1/(B - 3)
+
+#: what is asked, in the place of these recursions, of positions that act on each other: by what acts (`kind_of`), made
+#: of the block, its input layer and the size of the batch
+ACTING: Registry[str, Callable[[Block, Dense, int | None], Any]] = Registry()
 
 
 def kind_of(block: Block) -> str:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.arguments import whole
 from meanfield.functions.activations import Activation, activation
 from meanfield.networks.folds import activations_of, attends
 from meanfield.networks.records import FIRST, Block, Dense, Network, block_of
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.block_recursions import (
+    ACTING,
+    SMALLEST,
     equal_norms,
     input_jacobian,
+    kind_of,
     one_input,
     pair_tangents,
     two_inputs,
@@ -23,7 +28,8 @@ from meanfield.symbolic.recursions.block_recursions import (
 from meanfield.symbolic.recursions.coordinate_walk import Rates
 from meanfield.symbolic.recursions.first import begun
 from meanfield.symbolic.recursions.gradient_recursions import gradients
-from meanfield.theory.asked import positions
+
+ACTING.rare({"batch": "theory.asked.positions", "tokens": "theory.asked.positions"})
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,8 @@ class Maps:
     def __post_init__(self) -> None:
         block_of(self.block, "The block of a Theory")
         Network(self.block, self.first)  # refuses what is no input layer
-        object.__setattr__(self, "batch", positions.batch_size(self.batch, self.block))
+        if self.batch is not None:
+            object.__setattr__(self, "batch", batch_size(self.batch, self.block))
         if not activations_of(self.block) and not attends(self.block):
             raise MeanFieldError("The architecture holds no Nonlinearity; wrap an activation in Nonlinearity(...).")
 
@@ -55,14 +62,19 @@ class Maps:
     def kind(self) -> str:
         """What acts on each other: the inputs of a "batch" (BatchNorm), the "tokens" of one input (Dense on the
         tokens, Attention); "" where positions are apart."""
-        return positions.kind_of(self.block)
+        return kind_of(self.block)
+
+    @cached_property
+    def acting(self) -> Any:
+        """What is asked of positions that act on each other (`theory.asked.positions`)."""
+        return ACTING[self.kind](self.block, self.first, self.batch)
 
     @cached_property
     def one_input(self) -> Recursion:
         """The recursion of (K, J, Theta); of any two positions that act on each other (K, K_ab, J, J_ab, Theta,
         Theta_ab)."""
         if self.kind:
-            return positions.printed(self.block, self.first, self.batch)
+            return self.acting.printed()
         return begun(one_input(self.block, self.rated), self.first)
 
     @cached_property
@@ -70,7 +82,7 @@ class Maps:
         """The recursion of (K, J) that fixed points, phases and laws are of; behind a BatchNorm K stands for K - K_ab,
         the variance that a batch has by itself, and J for J - J_ab, which grows as J does."""
         if self.kind:
-            return positions.settling(self.block, self.first, self.batch)
+            return self.acting.settling()
         return self.one_input.only("K", "J")
 
     @cached_property
@@ -129,6 +141,22 @@ class Maps:
     def default_quantities(self) -> tuple[str, ...]:
         """What is computed when nobody says: K and J, or K alone where J is infinite at every layer."""
         return ("K", "J") if self.one_input["J"] != sp.oo else ("K",)
+
+
+def batch_size(value: object, block: Block) -> int:
+    """|B| as a theory holds it. Raises: MeanFieldError below four, and for a block whose positions do not act on each
+    other."""
+    size = whole(value, "batch", 1, 1 << 24)
+    if kind_of(block) != "batch":
+        raise MeanFieldError(
+            f"batch={size} was given, but no BatchNorm makes the inputs of a batch act on each other; leave it out."
+        )
+    if size < SMALLEST:
+        raise MeanFieldError(
+            f"A BatchNorm over a batch of {size} is not available: its gradients have a mean from |B| = {SMALLEST} on "
+            "only, as that of 1/variance is (|B| - 1)/(|B| - 3)."
+        )
+    return size
 
 
 def described(theory: Maps) -> str:

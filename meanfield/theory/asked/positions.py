@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,25 +20,23 @@ from meanfield.base.arguments import shown, whole
 from meanfield.base.quantities import COVARIANCES
 from meanfield.base.symbols import Q0, J, K, K_ab, c_J, sigma_w, tokens
 from meanfield.functions.reading.parser import number
-from meanfield.networks.folds import attends, parts
+from meanfield.networks.folds import attends
 from meanfield.networks.records import Block, Dense
 from meanfield.symbolic.averages.node import independent
 from meanfield.symbolic.averages.nodes.shared_averages import Common
 from meanfield.symbolic.averages.nodes.spheres import SphereAverage
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.recursions.batch import CONSTANT
-from meanfield.symbolic.recursions.block_recursions import kind_of, variable
+from meanfield.symbolic.recursions.block_recursions import ACTING, kind_of, variable
 from meanfield.symbolic.recursions.coordinate_walk import remembered
 from meanfield.symbolic.recursions.first import begun
-from meanfield.symbolic.recursions.tokens.exchangeable import SMALLEST, carried, exchangeable
+from meanfield.symbolic.recursions.tokens.exchangeable import carried, exchangeable
 from meanfield.symbolic.recursions.tokens.shares import shares
 from meanfield.symbolic.recursions.tokens.two_sequences import NAMES as ACROSS
 from meanfield.symbolic.recursions.tokens.two_sequences import across
 from meanfield.symbolic.steps import Step
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from meanfield.numeric.run.depth_iteration import Run
 
 NAMES = ("K", "K_ab", "J", "J_ab", "Theta", "Theta_ab")
@@ -47,273 +45,272 @@ SHARE = re.compile(r"Theta(_ab)?\[\d+\]")  # of one matrix
 MOST_TOKENS = 1 << 16
 
 
-def batch_size(value: object, block: Block) -> int | None:
-    """|B| as a theory holds it: None for infinitely many. Raises: MeanFieldError below four, and for a block whose
-    positions do not act on each other."""
-    if value is None:
-        return None
-    size = whole(value, "batch", 1, 1 << 24)
-    if kind_of(block) != "batch":
-        raise MeanFieldError(
-            f"batch={size} was given, but no BatchNorm makes the inputs of a batch act on each other; leave it out."
-        )
-    if size < SMALLEST:
-        raise MeanFieldError(
-            f"A BatchNorm over a batch of {size} is not available: its gradients have a mean from |B| = {SMALLEST} on "
-            "only, as that of 1/variance is (|B| - 1)/(|B| - 3)."
-        )
-    return size
+@dataclass(frozen=True)
+class ActingPositions:
+    """What is asked of a theory whose positions act on each other; size: of a batch, None for infinitely many."""
 
+    block: Block
+    first: Dense
+    size: int | None = None
 
-@remembered(maxsize=128)
-def printed(block: Block, first: Dense, size: int | None) -> Recursion:
-    """The recursion of (K, K_ab, J, J_ab, Theta, Theta_ab)."""
-    return begun(exchangeable(block, size), first)
+    @property
+    def kind(self) -> str:
+        """What acts on each other."""
+        return kind_of(self.block)
 
+    @remembered(maxsize=128)
+    def printed(self) -> Recursion:
+        """The recursion of (K, K_ab, J, J_ab, Theta, Theta_ab)."""
+        return begun(exchangeable(self.block, self.size), self.first)
 
-@remembered(maxsize=128)
-def followed(block: Block, first: Dense, size: int | None) -> Recursion:
-    """The same as floats follow it: c_J = J_ab/J in the place of J_ab."""
-    found = begun(carried(block, size), first)
-    return replace(found, readout=(*found.readout, ("c", K_ab / K)))
+    @remembered(maxsize=128)
+    def followed(self) -> Recursion:
+        """The same as floats follow it: c_J = J_ab/J in the place of J_ab."""
+        found = begun(carried(self.block, self.size), self.first)
+        return replace(found, readout=(*found.readout, ("c", K_ab / K)))
 
+    def spelled_out(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The names with "entropy" for those of every softmax, as sampled theory and networks call them together."""
+        if "entropy" not in names:
+            return tuple(names)
+        each = [n for n in self.followed().names if n.startswith("entropy[")]
+        return tuple(dict.fromkeys(n for name in names for n in (each if name == "entropy" and each else [name])))
 
-def spelled_out(block: Block, first: Dense, size: int | None, names: Iterable[str]) -> tuple[str, ...]:
-    """The names with "entropy" for those of every softmax, as sampled theory and networks call them together."""
-    if "entropy" not in names:
-        return tuple(names)
-    each = [n for n in followed(block, first, size).names if n.startswith("entropy[")]
-    return tuple(dict.fromkeys(n for name in names for n in (each if name == "entropy" and each else [name])))
+    @staticmethod
+    def require_known(names: tuple[str, ...], recursion: Recursion, what: str) -> None:
+        """Refuse names that positions of this `what` ("batch", "tokens") have not."""
+        for name in names:
+            if name in recursion.names or SHARE.fullmatch(name):
+                continue
+            if name not in (*NAMES, *READ):
+                of_two = name in (*COVARIANCES, "distance", "gamma", "tilt")
+                apart, acting = "of two inputs apart from all others", "not derived where positions act on each other"
+                why = apart if of_two else acting
+                raise MeanFieldError(
+                    f"{name} was asked for, which is {why}; of a {what if what == 'batch' else 'network of tokens'} "
+                    f"there are {', '.join(NAMES)}."
+                )
+            if name.startswith("Theta") and "Theta" not in recursion.names:
+                raise MeanFieldError(
+                    f"{name} does not close here: trained gains act on what another norm or a skip takes apart; use "
+                    "BatchNorm(affine=False), or put the norm inside the branch."
+                )
 
-
-def require_known(names: tuple[str, ...], recursion: Recursion, what: str) -> None:
-    """Refuse names that positions of this `what` ("batch", "tokens") have not."""
-    for name in names:
-        if name in recursion.names or SHARE.fullmatch(name):
-            continue
-        if name not in (*NAMES, *READ):
-            of_two = name in (*COVARIANCES, "distance", "gamma", "tilt")
-            why = "of two inputs apart from all others" if of_two else "not derived where positions act on each other"
+    def selected(self, names: tuple[str, ...]) -> Recursion:
+        """The maps of `names` and of what they depend on."""
+        if any(map(SHARE.fullmatch, names)):
+            return self._of_matrices(names)
+        if set(names) & set(ACROSS):
+            return self._of_two(names)
+        found = self.printed()
+        self.require_known(names, found, self.kind)
+        if "c" in names:
             raise MeanFieldError(
-                f"{name} was asked for, which is {why}; of a {what if what == 'batch' else 'network of tokens'} there "
-                f"are {', '.join(NAMES)}."
+                "The map of c is not available: positions of a batch have K and K_ab, of which c is K_ab/K."
             )
-        if name.startswith("Theta") and "Theta" not in recursion.names:
+        return found.only(*names)
+
+    def _of_two(self, names: tuple[str, ...]) -> Recursion:
+        """The recursion of what two inputs of several tokens have in common."""
+        found = begun(across(self.block), self.first)
+        wrong = [n for n in names if n not in (*found.names, *READ)]
+        if wrong:
             raise MeanFieldError(
-                f"{name} does not close here: trained gains act on what another norm or a skip takes apart; use "
-                "BatchNorm(affine=False), or put the norm inside the branch."
+                f"{wrong[0]} was asked for beside what tokens of two inputs have in common; with K_same and K_other "
+                f"go {', '.join(n for n in found.names if n not in ('K_same', 'K_other'))} and c."
             )
+        found = replace(found, readout=(("c", K_ab / K),))
+        return found.only(*(n for n in names if n not in READ), *(("K_ab",) if "c" in names else ()))
 
-
-def selected(block: Block, first: Dense, size: int | None, names: tuple[str, ...]) -> Recursion:
-    """The maps of `names` and of what they depend on."""
-    if any(map(SHARE.fullmatch, names)):
-        return _of_matrices(block, first, names)
-    if set(names) & set(ACROSS):
-        return _of_two(block, first, names)
-    found = printed(block, first, size)
-    require_known(names, found, kind_of(block))
-    if "c" in names:
-        raise MeanFieldError(
-            "The map of c is not available: positions of a batch have K and K_ab, of which c is K_ab/K."
-        )
-    return found.only(*names)
-
-
-def _of_two(block: Block, first: Dense, names: tuple[str, ...]) -> Recursion:
-    """The recursion of what two inputs of several tokens have in common."""
-    found = begun(across(block), first)
-    wrong = [n for n in names if n not in (*found.names, *READ)]
-    if wrong:
-        raise MeanFieldError(
-            f"{wrong[0]} was asked for beside what tokens of two inputs have in common; with K_same and K_other go "
-            f"{', '.join(n for n in found.names if n not in ('K_same', 'K_other'))} and c."
-        )
-    found = replace(found, readout=(("c", K_ab / K),))
-    return found.only(*(n for n in names if n not in READ), *(("K_ab",) if "c" in names else ()))
-
-
-def _of_matrices(block: Block, first: Dense, names: tuple[str, ...]) -> Recursion:
-    """The recursion of the tangent kernel by matrices."""
-    found = begun(shares(block), first)
-    found = replace(found, readout=(("c", K_ab / K),)) if "K_ab" in found.names else found
-    wrong = [n for n in names if n not in (*found.names, *READ)]
-    if wrong:
-        held = ", ".join(n for n in found.names if n.startswith("Theta["))
-        raise MeanFieldError(
-            f"{wrong[0]} was asked for beside a share of the tangent kernel; with K, K_ab and c go {held} and their "
-            "Theta_ab[d], one for each Dense and [0] for the input layer."
-        )
-    return found.only(*(n for n in names if n not in READ), *(("K_ab",) if "c" in names else ()))
-
-
-@remembered(maxsize=256)
-def to_follow(block: Block, first: Dense, size: int | None, names: tuple[str, ...]) -> Recursion:
-    """What a run of `names` is made of."""
-    if any(map(SHARE.fullmatch, names)):
-        return _of_matrices(block, first, names)
-    if set(names) & set(ACROSS):
-        return _of_two(block, first, names)
-    found = followed(block, first, size)
-    require_known(names, found, kind_of(block))
-    needs = {"J_ab": ("J", "J_ab", "c_J"), "c": ("K", "K_ab")}
-    wanted = [n for name in names for n in needs.get(name, (name,)) if n in found.names]
-    if "J" in names or "J_ab" in names:
-        wanted += [n for n in ("K_ab", "c_J") if n in found.names]
-    if set(names) & {"Theta", "Theta_ab"}:
-        wanted += ["Theta", "Theta_ab"]
-    return found.only(*dict.fromkeys(("K", *wanted)))
-
-
-def refuse_impossible(
-    block: Block,
-    places: Mapping[str, Any],
-    parameters: Mapping[str, Any],
-    begin: Mapping[str, Any],
-    names: tuple[str, ...],
-) -> None:
-    """Refuse correlations that no T tokens have, and two inputs' that contradict them."""
-    import numpy as np
-
-    T = parameters.get("tokens")
-    if not attends(block) or not isinstance(T, int | float) or T < 1:
-        return
-    if T == 1 and any(n.startswith("entropy") for n in names):
-        raise MeanFieldError("The entropy of a softmax over one token is 0, and so is what it is measured in, log T.")
-    cosine = np.asarray(0.0 if places["correlation"] is None else places["correlation"], dtype=float)
-    least = -1 / (T - 1) if T > 1 else -1.0
-    if not ((cosine >= least * (1 + 1e-12)) & (cosine <= 1)).all():
-        raise MeanFieldError(
-            f"The cosine of any two of {T} tokens lies in [{least:.4g}, 1], but correlation = "
-            f"{shown(places['correlation'])} was given."
-        )
-    if "distance" in begin and "K" in begin:
-        most = 2 * np.asarray(begin["K"]) * (1 - least)
-        if not (np.asarray(begin["distance"]) <= most * (1 + 1e-12)).all():
-            raise MeanFieldError(f"The distance of any two of {T} tokens is at most 2K T/(T - 1); give a smaller one.")
-    if {"c_same", "c_other"} <= set(parameters):
-        same, other = (np.asarray(parameters[n], dtype=float) for n in ("c_same", "c_other"))
-        inside = np.abs(same - other) <= (1 - cosine) * (1 + 1e-12)
-        if not (inside & (np.abs(same + (T - 1) * other) <= (1 + (T - 1) * cosine) * (1 + 1e-12) + 1e-15)).all():
+    def _of_matrices(self, names: tuple[str, ...]) -> Recursion:
+        """The recursion of the tangent kernel by matrices."""
+        found = begun(shares(self.block), self.first)
+        found = replace(found, readout=(("c", K_ab / K),)) if "K_ab" in found.names else found
+        wrong = [n for n in names if n not in (*found.names, *READ)]
+        if wrong:
+            held = ", ".join(n for n in found.names if n.startswith("Theta["))
             raise MeanFieldError(
-                "c_same and c_other contradict the correlation of the tokens of one input: |c_same - c_other| is at "
-                "most 1 - c, and |c_same + (T - 1) c_other| at most 1 + (T - 1) c."
+                f"{wrong[0]} was asked for beside a share of the tangent kernel; with K, K_ab and c go {held} and "
+                "their Theta_ab[d], one for each Dense and [0] for the input layer."
             )
+        return found.only(*(n for n in names if n not in READ), *(("K_ab",) if "c" in names else ()))
+
+    @remembered(maxsize=256)
+    def to_follow(self, names: tuple[str, ...]) -> Recursion:
+        """What a run of `names` is made of."""
+        if any(map(SHARE.fullmatch, names)):
+            return self._of_matrices(names)
+        if set(names) & set(ACROSS):
+            return self._of_two(names)
+        found = self.followed()
+        self.require_known(names, found, self.kind)
+        needs = {"J_ab": ("J", "J_ab", "c_J"), "c": ("K", "K_ab")}
+        wanted = [n for name in names for n in needs.get(name, (name,)) if n in found.names]
+        if "J" in names or "J_ab" in names:
+            wanted += [n for n in ("K_ab", "c_J") if n in found.names]
+        if set(names) & {"Theta", "Theta_ab"}:
+            wanted += ["Theta", "Theta_ab"]
+        return found.only(*dict.fromkeys(("K", *wanted)))
+
+    def refuse_impossible(
+        self,
+        places: Mapping[str, Any],
+        parameters: Mapping[str, Any],
+        begin: Mapping[str, Any],
+        names: tuple[str, ...],
+    ) -> None:
+        """Refuse correlations that no T tokens have, and two inputs' that contradict them."""
+        import numpy as np
+
+        T = parameters.get("tokens")
+        if not attends(self.block) or not isinstance(T, int | float) or T < 1:
+            return
+        if T == 1 and any(n.startswith("entropy") for n in names):
+            raise MeanFieldError(
+                "The entropy of a softmax over one token is 0, and so is what it is measured in, log T."
+            )
+        cosine = np.asarray(0.0 if places["correlation"] is None else places["correlation"], dtype=float)
+        least = -1 / (T - 1) if T > 1 else -1.0
+        if not ((cosine >= least * (1 + 1e-12)) & (cosine <= 1)).all():
+            raise MeanFieldError(
+                f"The cosine of any two of {T} tokens lies in [{least:.4g}, 1], but correlation = "
+                f"{shown(places['correlation'])} was given."
+            )
+        if "distance" in begin and "K" in begin:
+            most = 2 * np.asarray(begin["K"]) * (1 - least)
+            if not (np.asarray(begin["distance"]) <= most * (1 + 1e-12)).all():
+                raise MeanFieldError(
+                    f"The distance of any two of {T} tokens is at most 2K T/(T - 1); give a smaller one."
+                )
+        if {"c_same", "c_other"} <= set(parameters):
+            same, other = (np.asarray(parameters[n], dtype=float) for n in ("c_same", "c_other"))
+            inside = np.abs(same - other) <= (1 - cosine) * (1 + 1e-12)
+            if not (inside & (np.abs(same + (T - 1) * other) <= (1 + (T - 1) * cosine) * (1 + 1e-12) + 1e-15)).all():
+                raise MeanFieldError(
+                    "c_same and c_other contradict the correlation of the tokens of one input: |c_same - c_other| is "
+                    "at most 1 - c, and |c_same + (T - 1) c_other| at most 1 + (T - 1) c."
+                )
+
+    @remembered(maxsize=128)
+    def settling(self) -> Recursion:
+        """The recursion of (V, J - J_ab), as (K, J): V = K - K_ab.
+
+        Raises: MeanFieldError where it is not closed and K_ab does not settle by itself.
+        """
+        whole_ = self.followed()
+        infinite = whole_["J"] == sp.oo
+        if self.kind == "tokens":  # K and J do not see K_ab
+            one = whole_.only("K") if infinite else whole_.only("K", "J")
+            if set(one.names) <= {"K", "J"}:
+                return one
+            raise _refuse(self.block)
+        flat = whole_.flat().map(_numbered).map(independent)
+        V = sp.expand(_within((flat["K"] - flat["K_ab"]).xreplace({K: K + K_ab})))
+        own = sp.S.Zero if infinite else flat["J"]
+        if "c_J" in flat.names and not infinite:  # per J: (1 - c_J)′ (growth) of what grows like 1 - c_J
+            between = flat["c_J"] * flat["J"] / J
+            own = sp.cancel(sp.together((flat["J"] / J - between).xreplace({K: K + K_ab}) / (1 - c_J))) * J
+            if own.has(c_J):
+                own = sp.simplify(own)
+        own = _within(own.xreplace({K: K + K_ab})) if "c_J" not in flat.names else _within(own)
+        if own.has(K_ab) or V.has(K_ab):
+            rest = _settled(flat)
+            own, V = own.xreplace({K_ab: rest}), V.xreplace({K_ab: rest})
+        if own.has(c_J) or V.has(K_ab):
+            raise _refuse(self.block)
+        start = sigma_w**2 * Q0
+        state = [variable(K, begun_start(start, self.first))]
+        nexts = [V]
+        if not infinite:
+            state.append(variable(J, sp.S.One))
+            nexts.append(sp.collect(own, J))
+        kept = Recursion(tuple(state), Step(tuple(nexts)))
+        used = {s.name for s in kept.parameters}
+        return replace(kept, domain=tuple((s, d) for s, d in whole_.domain if s.name in used))
+
+    def invariant(self) -> sp.Expr:
+        """J^{l,l+1} (K - K_ab)^l/(K - K_ab)^{l+1}, where nothing of the state is left in it."""
+        if self.kind != "batch":
+            raise MeanFieldError("The invariant of a BatchNorm is not available: this block holds none.")
+        recursion = self.settling()
+        if recursion["J"] == sp.oo:
+            raise MeanFieldError(
+                "The invariant of a BatchNorm is not available: J is infinite at every layer (φ jumps)."
+            )
+        growth, following = (closed(e) for e in (sp.expand(recursion["J"] / J * K), recursion["K"]))
+        found = sp.cancel(sp.together(growth / following))
+        if found.has(K, Common):
+            why = "with a skip, or a norm at the block's end, it depends on K - K_ab"
+            why = "behind φ the product depends on K_ab" if found.has(Common) else why
+            raise MeanFieldError(f"The invariant of a BatchNorm is not available: {why}: there is none.")
+        return found if self.is_exact() else sp.N(found, 14)
+
+    def is_exact(self) -> bool:
+        """Whether every average over a normalized batch of the maps has a closed form."""
+        steps = exchangeable(self.block, self.size).steps
+        nodes = {n for step in steps for e in step.expressions for n in e.atoms(SphereAverage)}
+        return not any(n.doit().has(SphereAverage) for n in nodes)
+
+    @staticmethod
+    def inside(recursion: Recursion, values: Mapping[str, Any]) -> dict[str, sp.Expr]:
+        """The values of parameters that stand inside the averages of a batch: they are put in before anything is
+        compiled."""
+        held = _names_inside(recursion)
+        found = {k: number(v, k) for k, v in values.items() if k in held}
+        return found | _tokens(recursion, values)
+
+    @staticmethod
+    @remembered(maxsize=256)
+    def at(recursion: Recursion, numbers: tuple[tuple[str, sp.Expr], ...]) -> Recursion:
+        """The recursion with these numbers inside its averages."""
+        return recursion.replaced(dict(numbers))
+
+    @staticmethod
+    def checked_start(given: Mapping[str, Any]) -> dict[str, Any]:
+        """A start by K, K_ab and others."""
+        wrong = sorted(set(given) - {"K", "K_ab", "distance", "J", "c_J", "Theta", "Theta_ab"})
+        if wrong:
+            raise MeanFieldError(
+                f"A start with {shown(wrong[0])} was given; positions that act on each other start with K and K_ab."
+            )
+        return dict(given)
+
+    @staticmethod
+    def refuse_constant(run: Run) -> None:
+        """Refuse a run where a BatchNorm met neurons that are constant over the batch: 0/0, which only σ's or inputs
+        show.
+
+        Looked at is every layer that a block stands behind, and J, which such a block leaves undefined.
+        """
+        import numpy as np
+
+        K, values = run.values["K"], run.values
+        met = run.undefined("J", "log_J")
+        if "K_ab" in values:
+            met |= (np.isfinite(K) & (values["K_ab"] == K))[..., :-1].any(-1)
+        if met.any():
+            raise MeanFieldError(CONSTANT.format(run.at_points(met)))
 
 
-def checked_start(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A start by K, K_ab and others."""
-    wrong = sorted(set(given) - {"K", "K_ab", "distance", "J", "c_J", "Theta", "Theta_ab"})
-    if wrong:
+ACTING.update(dict.fromkeys(("batch", "tokens"), ActingPositions))
+
+
+@lru_cache(maxsize=256)
+def _names_inside(recursion: Recursion) -> frozenset[str]:
+    nodes = [n for step in recursion.steps for e in step.expressions for n in e.atoms(SphereAverage, Common)]
+    return frozenset(s.name for n in nodes for s in n.args[3].free_symbols)
+
+
+def _tokens(recursion: Recursion, values: Mapping[str, Any]) -> dict[str, sp.Expr]:
+    """How many tokens an input has, where attention needs to know."""
+    if tokens not in recursion.parameters:
+        return {}
+    if values.get("tokens") is None:
         raise MeanFieldError(
-            f"A start with {shown(wrong[0])} was given; positions that act on each other start with K and K_ab."
+            "An Attention weighs the tokens of an input, so that their number is needed; give tokens=, for example "
+            "tokens=128."
         )
-    return dict(given)
-
-
-def refuse_constant(run: Run) -> None:
-    """Refuse a run where a BatchNorm met neurons that are constant over the batch: 0/0, which only σ's or inputs show.
-
-    Looked at is every layer that a block stands behind, and J, which such a block leaves undefined.
-    """
-    import numpy as np
-
-    K, values = run.values["K"], run.values
-    met = _undefined(run, "J", "log_J")
-    if "K_ab" in values:
-        met |= (np.isfinite(K) & (values["K_ab"] == K))[..., :-1].any(-1)
-    if met.any():
-        raise MeanFieldError(CONSTANT.format(_count(met)))
-
-
-def _undefined(run: Run, *names: str) -> np.ndarray:
-    """Where one of these is NaN in some layer whose K is finite: 0/0."""
-    import numpy as np
-
-    K = run.values.get("K", np.array([np.nan]))
-    met = np.zeros(K.shape[:-1], bool)
-    for name in set(names) & set(run.values):
-        met |= (np.isfinite(K) & np.isnan(run.values[name])).any(-1)
-    return met
-
-
-def _count(met: np.ndarray) -> str:
-    """How many points of a run these are, where it has several."""
-    return f" at {int(met.sum())} of {met.size} points" if met.size > 1 else ""
-
-
-def refuse_nothing_left(run: Run, block: Block) -> None:
-    """Refuse a run where a LayerNorm met neurons that are all the same: 0/0, which only σ's or inputs show, and J."""
-    import numpy as np
-
-    if not any(part.normalizes == "neurons" for part in parts(block)):
-        return
-    met = _undefined(run, "J", "log_J", "Theta")
-    if "K" in run.values:  # behind a K of 0, not of one that overflows
-        K = run.values["K"]
-        met |= ((K[..., :-1] == 0) & np.isnan(K[..., 1:])).any(-1)
-    if met.any():
-        raise MeanFieldError(
-            f"A LayerNorm acts on neurons that are all 0{_count(met)}, and divides by their standard deviation; take "
-            "sigma_w > 0 or sigma_b > 0 in front of it, and inputs that are not 0."
-        )
-
-
-# --------------------------------------------------------------------------------------------------- what settles
-
-
-@remembered(maxsize=128)
-def settling(block: Block, first: Dense, size: int | None) -> Recursion:
-    """The recursion of (V, J - J_ab), as (K, J): V = K - K_ab.
-
-    Raises: MeanFieldError where it is not closed and K_ab does not settle by itself.
-    """
-    whole_ = followed(block, first, size)
-    infinite = whole_["J"] == sp.oo
-    if kind_of(block) == "tokens":  # K and J do not see K_ab
-        one = whole_.only("K") if infinite else whole_.only("K", "J")
-        if set(one.names) <= {"K", "J"}:
-            return one
-        raise _refuse(block)
-    flat = whole_.flat().map(_numbered).map(independent)
-    V = sp.expand(_within((flat["K"] - flat["K_ab"]).xreplace({K: K + K_ab})))
-    own = sp.S.Zero if infinite else flat["J"]
-    if "c_J" in flat.names and not infinite:  # per J: (1 - c_J)′ (growth) of what grows like 1 - c_J
-        between = flat["c_J"] * flat["J"] / J
-        own = sp.cancel(sp.together((flat["J"] / J - between).xreplace({K: K + K_ab}) / (1 - c_J))) * J
-        if own.has(c_J):
-            own = sp.simplify(own)
-    own = _within(own.xreplace({K: K + K_ab})) if "c_J" not in flat.names else _within(own)
-    if own.has(K_ab) or V.has(K_ab):
-        rest = _settled(flat)
-        own, V = own.xreplace({K_ab: rest}), V.xreplace({K_ab: rest})
-    if own.has(c_J) or V.has(K_ab):
-        raise _refuse(block)
-    start = sigma_w**2 * Q0
-    state = [variable(K, begun_start(start, first))]
-    nexts = [V]
-    if not infinite:
-        state.append(variable(J, sp.S.One))
-        nexts.append(sp.collect(own, J))
-    kept = Recursion(tuple(state), Step(tuple(nexts)))
-    used = {s.name for s in kept.parameters}
-    return replace(kept, domain=tuple((s, d) for s, d in whole_.domain if s.name in used))
-
-
-def invariant(block: Block, first: Dense, size: int | None) -> sp.Expr:
-    """J^{l,l+1} (K - K_ab)^l/(K - K_ab)^{l+1}, where nothing of the state is left in it."""
-    if kind_of(block) != "batch":
-        raise MeanFieldError("The invariant of a BatchNorm is not available: this block holds none.")
-    recursion = settling(block, first, size)
-    if recursion["J"] == sp.oo:
-        raise MeanFieldError("The invariant of a BatchNorm is not available: J is infinite at every layer (φ jumps).")
-    growth, following = (closed(e) for e in (sp.expand(recursion["J"] / J * K), recursion["K"]))
-    found = sp.cancel(sp.together(growth / following))
-    if found.has(K, Common):
-        why = "with a skip, or a norm at the block's end, it depends on K - K_ab"
-        why = "behind φ the product depends on K_ab" if found.has(Common) else why
-        raise MeanFieldError(f"The invariant of a BatchNorm is not available: {why}: there is none.")
-    return found if is_exact(block, size) else sp.N(found, 14)
+    return {"tokens": sp.Integer(whole(values["tokens"], "tokens", 1, MOST_TOKENS))}
 
 
 def _within(e: sp.Expr) -> sp.Expr:
@@ -339,45 +336,6 @@ def _numbered(e: sp.Expr) -> sp.Expr:
             closed = sp.Rational(f"{sphere_value(node)[0]:.15e}")
         swap[node] = closed
     return e.xreplace(swap)
-
-
-def is_exact(block: Block, size: int | None) -> bool:
-    """Whether every average over a normalized batch of the maps has a closed form."""
-    steps = exchangeable(block, size).steps
-    nodes = {n for step in steps for e in step.expressions for n in e.atoms(SphereAverage)}
-    return not any(n.doit().has(SphereAverage) for n in nodes)
-
-
-def inside(recursion: Recursion, values: Mapping[str, Any]) -> dict[str, sp.Expr]:
-    """The values of parameters that stand inside the averages of a batch: they are put in before anything is
-    compiled."""
-    held = _names_inside(recursion)
-    found = {k: number(v, k) for k, v in values.items() if k in held}
-    return found | _tokens(recursion, values)
-
-
-@lru_cache(maxsize=256)
-def _names_inside(recursion: Recursion) -> frozenset[str]:
-    nodes = [n for step in recursion.steps for e in step.expressions for n in e.atoms(SphereAverage, Common)]
-    return frozenset(s.name for n in nodes for s in n.args[3].free_symbols)
-
-
-@remembered(maxsize=256)
-def at(recursion: Recursion, numbers: tuple[tuple[str, sp.Expr], ...]) -> Recursion:
-    """The recursion with these numbers inside its averages."""
-    return recursion.replaced(dict(numbers))
-
-
-def _tokens(recursion: Recursion, values: Mapping[str, Any]) -> dict[str, sp.Expr]:
-    """How many tokens an input has, where attention needs to know."""
-    if tokens not in recursion.parameters:
-        return {}
-    if values.get("tokens") is None:
-        raise MeanFieldError(
-            "An Attention weighs the tokens of an input, so that their number is needed; give tokens=, for example "
-            "tokens=128."
-        )
-    return {"tokens": sp.Integer(whole(values["tokens"], "tokens", 1, MOST_TOKENS))}
 
 
 def _settled(flat: Recursion) -> sp.Expr:

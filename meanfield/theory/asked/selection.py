@@ -17,7 +17,6 @@ from meanfield.base.words import unknown
 from meanfield.symbolic.coordinates import COORDINATES, needed
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.coordinate_walk import remembered
-from meanfield.theory.asked import positions
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.asked.given_values import listed
 
@@ -26,7 +25,7 @@ from meanfield.theory.asked.given_values import listed
 def selected(theory: Maps, names: tuple[str, ...]) -> Recursion:
     """The part of a theory's recursions that `names` need."""
     if theory.kind:
-        return positions.selected(theory.block, theory.first, theory.batch, names)
+        return theory.acting.selected(names)
     known = ONE_INPUT + FINITE_INPUT[1:] + TWO_INPUTS + EQUAL_NORMS + UNEQUAL_NORMS + COORDINATES + GRADIENTS
     known += FINITE_WIDTH
     strange = [n for n in names if n not in known]

@@ -23,7 +23,6 @@ from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, FixedPoints
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.batch import CONSTANT
-from meanfield.theory.asked import positions
 from meanfield.theory.settling.one_number import Settling, Values
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class SettlingPositions(Settling):
     @cached_property
     def is_exact(self) -> bool:
         """Whether every average over a normalized batch of the maps has a closed form."""
-        return positions.is_exact(self.theory.block, self.theory.batch)
+        return self.theory.acting.is_exact()
 
     def fixed_points(self, values: Values, units: Mapping[str, Any]) -> FixedPoints:
         if self.is_exact:

@@ -16,7 +16,6 @@ from meanfield.numeric.phases.float_roots import zeros
 from meanfield.numeric.run.depth_iteration import propagate
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.recursion import Recursion
-from meanfield.theory.asked import positions
 from meanfield.theory.asked.architecture_maps import Maps
 
 SEARCHED = 512  # correlations between which a change of sign is looked for
@@ -62,8 +61,8 @@ class _Step:
 
     @classmethod
     def of(cls, theory: Maps, values: Mapping[str, Any]) -> _Step:
-        recursion = positions.to_follow(theory.block, theory.first, theory.batch, ("K", "K_ab", "distance"))
-        inside = positions.inside(recursion, values)
+        recursion = theory.acting.to_follow(("K", "K_ab", "distance"))
+        inside = theory.acting.inside(recursion, values)
         recursion = recursion.replaced(inside)
         known = {p.name for p in recursion.parameters}
         numbers = {k: float(v) for k, v in values.items() if k in known}

@@ -13,10 +13,9 @@ from meanfield.base.arguments import names as names_of
 from meanfield.base.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, TWO_INPUTS, UNEQUAL_NORMS
 from meanfield.base.symbols import N0
 from meanfield.functions.activations import activation
-from meanfield.networks.folds import activations_of, attends, has_skip, symbols_in
-from meanfield.networks.records import Param
+from meanfield.networks.folds import activations_of, attends, has_skip, parts, symbols_in
+from meanfield.networks.records import Block, Param
 from meanfield.symbolic.coordinates import COORDINATES
-from meanfield.theory.asked import positions
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.asked.given_values import (
     decided,
@@ -34,6 +33,7 @@ from meanfield.theory.asked.selection import selected
 
 if TYPE_CHECKING:
     from meanfield.numeric.finite_width.many_inputs import Correlators
+    from meanfield.numeric.run.depth_iteration import Run
 
 
 def run(theory: Maps, /, *, sigma_w=None, sigma_b=None, **settings):
@@ -158,7 +158,7 @@ def _run(
         )
         if apart:
             found = found.changed("V", lambda values: values["V"] - 2 * values["K"] ** 2)
-        positions.refuse_nothing_left(found, theory.block)
+        refuse_nothing_left(found, theory.block)
         return with_gradients(found, wanted, other) if back else found
     except InfiniteAverage:
         if quantities is not None or wanted == ("K",) or correlation is not None:
@@ -189,35 +189,51 @@ def _refuse_rest(theory: Maps, places: dict, begin: dict, parameters: dict, laye
         )
 
 
+def refuse_nothing_left(run: Run, block: Block) -> None:
+    """Refuse a run where a LayerNorm met neurons that are all the same: 0/0, which only σ's or inputs show, and J."""
+    if not any(part.normalizes == "neurons" for part in parts(block)):
+        return
+    met = run.undefined("J", "log_J", "Theta")
+    if "K" in run.values:  # behind a K of 0, not of one that overflows
+        K = run.values["K"]
+        met |= ((K[..., :-1] == 0) & np.isnan(K[..., 1:])).any(-1)
+    if met.any():
+        raise MeanFieldError(
+            f"A LayerNorm acts on neurons that are all 0{run.at_points(met)}, and divides by their standard deviation; "
+            "take sigma_w > 0 or sigma_b > 0 in front of it, and inputs that are not 0."
+        )
+
+
 def _positions(theory: Maps, places: dict, settings: dict, begin: dict, parameters: dict, quantities):
     """A run of positions that act on each other."""
     from meanfield.numeric.run.depth_iteration import propagate
 
+    own = theory.acting
     default = ("K", "K_ab", *theory.default_quantities[1:])
-    wanted = positions.spelled_out(theory.block, theory.first, theory.batch, quantities or default)
-    recursion = positions.to_follow(theory.block, theory.first, theory.batch, wanted)
-    positions.refuse_impossible(theory.block, places, parameters, begin, wanted)
+    wanted = own.spelled_out(quantities or default)
+    recursion = own.to_follow(wanted)
+    own.refuse_impossible(places, parameters, begin, wanted)
     widths = of_widths(theory.block)
     parameters = {k: v for k, v in parameters.items() if k not in widths}
     also = (*symbols_in(theory.block), *(("tokens",) if attends(theory.block) else ()))
     refuse_unknown(parameters, recursion, also=also)
     known = {p.name for p in recursion.parameters}  # a norm may hide a deviation
     parameters = {k: v for k, v in parameters.items() if k in known}
-    numbers = inside_averages(recursion, parameters) | positions.inside(recursion, parameters)
+    numbers = inside_averages(recursion, parameters) | own.inside(recursion, parameters)
     given = {k: double(k, v) for k, v in places.items()}
     if given["correlation"] is None:
         given["correlation"] = 0.0
     found = propagate(
-        positions.at(recursion, tuple(numbers.items())) if numbers else recursion,
+        own.at(recursion, tuple(numbers.items())) if numbers else recursion,
         **given,
         **{k: settings[k] for k in ("depth", "layerwise", "every_layer")},
         parameters={k: double(k, v) for k, v in parameters.items() if k not in numbers},
-        start=positions.checked_start(begin),
+        start=own.checked_start(begin),
     )
     if theory.kind == "tokens":
-        positions.refuse_nothing_left(found, theory.block)
+        refuse_nothing_left(found, theory.block)
         return replace(found, level="averaged")
-    positions.refuse_constant(found)
+    own.refuse_constant(found)
     return found
 
 

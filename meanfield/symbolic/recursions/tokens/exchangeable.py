@@ -19,11 +19,10 @@ from meanfield.networks.folds import attends
 from meanfield.networks.records import Block
 from meanfield.symbolic.averages.nodes.overlap import softmax_entropy
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
-from meanfield.symbolic.recursions.block_recursions import kind_of, recursion_of, untrained, variable
+from meanfield.symbolic.recursions.block_recursions import SMALLEST, kind_of, recursion_of, untrained, variable
 from meanfield.symbolic.recursions.coordinate import Gaussian, gaussian
 from meanfield.symbolic.recursions.coordinate_walk import OpenTangent, Walk
 
-SMALLEST = 4  # of a batch: ⟨1/χ²_{B-1}⟩ = 1/(B - 3)
 Closer = tuple[tuple[sp.Symbol, sp.Expr, sp.Basic], ...]
 FIRST, BETWEEN = sigma_w**2 * Q0 + sigma_b**2, sigma_w**2 * Q0 * c0 + sigma_b**2  # K and K_ab of layer 1
 
