@@ -10,8 +10,7 @@ from typing import Any
 import sympy as sp
 
 from meanfield.base.answers.arrays import Arrays, of_rows
-from meanfield.base.answers.export import Result, plain
-from meanfield.base.answers.latex import after, aligned, tex
+from meanfield.base.answers.export import SHOWN, Result, plain
 from meanfield.base.answers.named import Formulas, given_values
 from meanfield.base.answers.plain_text import text
 from meanfield.base.answers.results import Equality, MeanFieldError, one_line
@@ -360,11 +359,9 @@ class Recursion(Result, Mapping[str, sp.Expr]):
         K^{\ell+1} = \sigma_b^{2} + \sigma_w^{2} \left\langle \tanh^{2}{\left(z \right)} \right\rangle_{K}
         """
         block = self.block.map(as_printed)
-        lines = [(tex(s), e) for s, e in block.lets]
-        lines += [(after(v.symbol), e) for v, e in zip(self.state, block.next)]
-        for layer, v, e in self.first_maps():
-            lines.append((after(v.symbol).replace(r"\ell+1", str(layer)), as_printed(e)))
-        return aligned(lines)
+        maps = [(v.symbol, None, e) for v, e in zip(self.state, block.next)]
+        first = [(v.symbol, layer, as_printed(e)) for layer, v, e in self.first_maps()]
+        return SHOWN["latex of maps"](block.lets, [*maps, *first])
 
     def _repr_latex_(self) -> str:
         return f"$${self.latex()}$$"

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from meanfield.base.answers.export import shows
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.files import LOOK, figure_of, new_figure, require
 from meanfield.base.quantities import is_relative, mathtext
@@ -28,6 +29,7 @@ STYLES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (6, 3)), (0, (1, 3)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's palette
 
 
+@shows("plot of layers")
 def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Sequence[Axes] | None = None) -> Any:
     """Quantities of a `Run` against the layer ℓ, one panel each, one curve per parameter point (seven of many).
 
@@ -181,6 +183,7 @@ def plot_estimates(measured: Any, quantities: Iterable[str] | None = None, ax: A
         return drawn(panels)
 
 
+@shows("plot of a law")
 def plot_law(at: Any, onset: float, name: str, ax: Axes | None = None) -> Axes:
     """A law against l, from its onset over two decades; at: its value at a number l, in doubles.
 

@@ -13,21 +13,36 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from meanfield.base.answers.arrays import Arrays, cell, file_content, html_table, of_rows
 from meanfield.base.arguments import path as refuse_no_path
 from meanfield.base.arguments import shown, validated
 from meanfield.base.errors import MeanFieldError, one_line
 from meanfield.base.files import FORMATS, save, write_whole
+from meanfield.base.leading import Registry
 from meanfield.base.words import absent
 
 SUFFIXES = (".json", ".csv", ".npz", ".tex", ".html", *FORMATS)
+
+#: how answers are typeset and drawn, by what is asked for ("latex of a law"): most calls ask for neither
+SHOWN: Registry[str, Callable[..., Any]] = Registry()
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def shows(what: str) -> Callable[[F], F]:
+    """Decorator: what typesets or draws a kind of answer, for `SHOWN`."""
+
+    def put(function: F) -> F:
+        SHOWN[what] = function
+        return function
+
+    return put
 
 
 class Result:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +17,11 @@ import sympy as sp
 from sympy.core.alphabets import greeks
 from sympy.printing.latex import translate
 
-from meanfield.base.symbols import LATEX_NAMES
+from meanfield.base.answers.export import shows
+from meanfield.base.symbols import LATEX_NAMES, parameter
 from meanfield.base.tex.lines import lines, opened
 from meanfield.base.tex.prose import prose, wrapped
+from meanfield.base.tex.tabular import booktabs, decimal
 from meanfield.base.tex.width import column, width
 
 DIGITS = 13  # of a decimal number in print
@@ -82,6 +85,7 @@ def after(symbol: sp.Symbol) -> str:
     return name.replace("K_{", r"K^{\ell+1}_{", 1) if name.startswith("K_{") else name + r"^{\ell+1}"
 
 
+@shows("latex of a law")
 def law_tex(law: Any, swap: dict[sp.Expr, sp.Expr] | None = None) -> str:
     """An expansion, most important term first, with what is left out."""
     body = " + ".join(tex(p.xreplace(swap or {})) for p in law.parts()).replace("+ -", "-")
@@ -243,6 +247,7 @@ def _nodes(e: sp.Expr) -> list[sp.Expr]:
     return out
 
 
+@shows("latex of equations")
 def aligned(equations: list[tuple[str, Any]], remarks: tuple[str, ...] = ()) -> str:
     r"""Equations (LaTeX of the left-hand side, a value on the right) for math mode: \[ … \], equation, $$ … $$.
 
@@ -271,6 +276,26 @@ def aligned(equations: list[tuple[str, Any]], remarks: tuple[str, ...] = ()) -> 
     return "\\begin{aligned}\n" + " \\\\\n".join(out) + "\n\\end{aligned}"
 
 
+@shows("latex of maps")
+def maps_tex(lets: Iterable[tuple[sp.Symbol, Any]], maps: Iterable[tuple[sp.Symbol, int | None, Any]]) -> str:
+    r"""`aligned` of definitions and of maps (variable, the layer that is made or None for any one, value)."""
+    found = [(tex(s), e) for s, e in lets]
+    for symbol, layer, e in maps:
+        made = after(symbol)
+        found.append((made if layer is None else made.replace(r"\ell+1", str(layer)), e))
+    return aligned(found)
+
+
+@shows("latex of layers")
+def layers_tex(run: Any) -> str:
+    r"""The layers of one point of a run as `table` floats: \ell and every quantity."""
+    names = list(run.values)
+    logs = [(n, parameter(n.removeprefix("log_"))) for n in names]
+    header = [r"$\ell$", *(("$\\log " if n.startswith("log_") else "$") + tex(s) + "$" for n, s in logs)]
+    rows = [[str(k), *(decimal(run.values[n][i], 12) for n in names)] for i, k in enumerate(run.l)]
+    return booktabs("Layers of a network of infinite width", header, rows)
+
+
 def _equals(e: Equation) -> str:
     return "= " if e.left and not e.lines[0].startswith(r"\approx") else " "
 
@@ -291,3 +316,10 @@ def solution_tex(found: Any) -> Any:
         return value
     exact, decimal = tex(value), rf"\approx {tex(sp.N(value, DIGITS))}"
     return rf"{exact} {decimal}" if width(exact) < 150 else decimal
+
+
+@shows("latex of a solution")
+def number_tex(found: Any) -> str:
+    """The value of a solution for math mode."""
+    value = solution_tex(found)
+    return value if isinstance(value, str) else tex(value)

@@ -16,9 +16,7 @@ from typing import Any
 import sympy as sp
 
 from meanfield.base.answers.arrays import Arrays, cell, of_rows
-from meanfield.base.answers.drawing import plot_law
-from meanfield.base.answers.export import Result, plain
-from meanfield.base.answers.latex import aligned, law_tex, solution_tex, tex
+from meanfield.base.answers.export import SHOWN, Result, plain
 from meanfield.base.answers.named import values_by_name
 from meanfield.base.answers.plain_text import named, wrapped
 from meanfield.base.answers.terms import DEEP as DEEP
@@ -30,6 +28,18 @@ from meanfield.base.errors import MeanFieldError as MeanFieldError
 from meanfield.base.errors import NoClosedForm as NoClosedForm
 from meanfield.base.errors import Undetermined as Undetermined
 from meanfield.base.errors import one_line as one_line
+
+SHOWN.rare(
+    {
+        "latex of a law": "base.answers.latex",
+        "latex of a solution": "base.answers.latex",
+        "latex of equations": "base.answers.latex",
+        "latex of layers": "base.answers.latex",
+        "latex of maps": "base.answers.latex",
+        "plot of a law": "base.answers.drawing",
+        "plot of layers": "base.answers.drawing",
+    }
+)
 
 
 class Status(Enum):
@@ -92,8 +102,7 @@ class Solution(Result):
 
     def latex(self) -> Any:
         """The number as LaTeX for math mode."""
-        found = solution_tex(self)
-        return found if isinstance(found, str) else tex(found)
+        return SHOWN["latex of a solution"](self)
 
     def __float__(self) -> float:
         try:
@@ -544,7 +553,7 @@ class Law(Result):
         """The law, its terms (coefficient, power, logs, …), what is left out and its onset, as plain values."""
         return {
             "law": Law.text(self),
-            "latex": law_tex(self),
+            "latex": SHOWN["latex of a law"](self),
             "terms": [{f.name: plain(getattr(t, f.name)) for f in fields(t)} for t in self.terms],
             "remainder": plain(self.remainder),
             "onset": plain(self.onset),
@@ -557,7 +566,7 @@ class Law(Result):
 
     def latex(self) -> str:
         """The expansion as LaTeX for math mode (amsmath), in lines that fit."""
-        return aligned([("", self)], self.remarks())
+        return SHOWN["latex of equations"]([("", self)], self.remarks())
 
     def plot(self, ax: Any = None) -> Any:
         """The sum against x, from its onset over two decades, constants of the start 1; returns the Axes.
@@ -570,7 +579,7 @@ class Law(Result):
             why = f"{other[0]} has no number" if other else f"it holds as {self.variable} → {self.point}"
             raise MeanFieldError(f"A picture of a law in l → ∞ is not available: {why}.")
         value = sp.lambdify(self.variable, self.expr_of_terms.subs(dict.fromkeys(free, 1)), "math")
-        return plot_law(value, self.onset or 1.0, getattr(self, "name", "law"), ax)
+        return SHOWN["plot of a law"](value, self.onset or 1.0, getattr(self, "name", "law"), ax)
 
     def remarks(self) -> tuple[str, ...]:
         """What LaTeX says below the law: its onset, where that is printed."""

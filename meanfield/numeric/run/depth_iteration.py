@@ -12,15 +12,12 @@ import numpy as np
 import sympy as sp
 
 from meanfield.base.answers.arrays import Arrays
-from meanfield.base.answers.drawing import plot_run
-from meanfield.base.answers.export import Numbers, plain
-from meanfield.base.answers.latex import tex
+from meanfield.base.answers.export import SHOWN, Numbers, plain
 from meanfield.base.answers.results import MeanFieldError, Status, one_line
 from meanfield.base.arguments import position_of, refuse_not_real, shown, whole
 from meanfield.base.budgets import require_memory, require_steps
 from meanfield.base.quantities import QUANTITIES
 from meanfield.base.symbols import KEYWORDS, L, parameter
-from meanfield.base.tex.tabular import booktabs, decimal
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.quadrature.evaluation import on_arrays
 from meanfield.numeric.run.starts import NAMES, pair_start, two_norms_start
@@ -247,7 +244,7 @@ class Run(Numbers):
 
     def plot(self, quantities: Sequence[str] | None = None, ax: Any = None) -> Any:
         """Quantities against the layer, K and J (or K_ab and c) unless named; returns the Axes, an array of several."""
-        return plot_run(self, quantities, ax)
+        return SHOWN["plot of layers"](self, quantities, ax)
 
     def latex(self) -> str:
         r"""The layers as `table` floats (booktabs): \ell and every quantity, logarithms as they are carried."""
@@ -256,11 +253,7 @@ class Run(Numbers):
                 f"A table of layers is not available: this run holds {np.asarray(self.diverged_at).size} points; "
                 "propagate one point."
             )
-        names = list(self.values)
-        logs = [(n, parameter(n.removeprefix("log_"))) for n in names]
-        header = [r"$\ell$", *(("$\\log " if n.startswith("log_") else "$") + tex(s) + "$" for n, s in logs)]
-        rows = [[str(k), *(decimal(self.values[n][i], 12) for n in names)] for i, k in enumerate(self.l)]
-        return booktabs("Layers of a network of infinite width", header, rows)
+        return SHOWN["latex of layers"](self)
 
     def undefined(self, *names: str) -> np.ndarray:
         """Where one of these is NaN in some layer whose K is finite: 0/0."""
