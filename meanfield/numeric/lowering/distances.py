@@ -17,7 +17,7 @@ from meanfield.numeric.lowering.averages import (
     unequal_norm_check,
     unequal_norm_distance,
 )
-from meanfield.numeric.lowering.formulas import untabled
+from meanfield.numeric.lowering.averages.direct import untabled
 from meanfield.numeric.lowering.modules.module_functions import (
     DIRECT_WEIGHT,
     PAIR_WEIGHT,

@@ -8,6 +8,7 @@ that double outwards from half of min(1, √K), on the folded integrand f(z) + f
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import sympy as sp
@@ -15,10 +16,12 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z, distance
 from meanfield.functions.piecewise import pieces
+from meanfield.numeric.lowering.modules.module_functions import DIRECT_WEIGHT, Functions, writes
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.equality import closed
 
 SAMPLES = (1e-6, 1e-2, 0.3, 1.0, 7.0, 300.0, 1e5)  # K, at which the error is measured
 STATE = (K, K_aa, K_ab, K_bb, distance)
@@ -165,3 +168,39 @@ def measured(node: Average, text: str, name: str, variables) -> float:
             "it is derived, but not compiled."
         )
     return worst
+
+
+@writes("of one, with parameters")
+def _with_parameters(functions: Functions, shape: sp.Expr, written: Sequence[sp.Expr]) -> None:
+    name = functions.name(shape, "avg")
+    if isinstance(shape, Average) and len(written) > 1:
+        _direct(functions, name, shape, written)
+    else:
+        _combined(functions, name, shape)
+
+
+def untabled(functions: Functions, plain: Average, variables: Sequence[sp.Expr]) -> str:
+    """An average by quadrature at every call, beside the same one's own function, which may be a table."""
+    own = functions.names.get(sp.Tuple(plain))
+    if own is None:
+        own = functions.name(sp.Tuple(plain), "avg")
+        _direct(functions, own, plain, [sp.sympify(v) for v in variables])
+    return own
+
+
+def _combined(functions: Functions, name: str, shape: sp.Expr) -> None:
+    """An expression in K with averages whose parameters are functions of K."""
+    form = closed(shape)
+    swap = {}
+    for node in sorted(form.atoms(Average), key=str):
+        plain, variables = node.over_symbols()
+        own = untabled(functions, plain, variables)
+        swap[node] = sp.Symbol(f"{own}({', '.join(printing.code(sp.sympify(v)) for v in variables)})")
+    text = f"def {name}(K, T=0):\n    return {printing.code(form.xreplace(swap))}\n"
+    functions.add(name, text, f"{name}(K) = {shape}", functions.worst, 0.0)
+
+
+def _direct(functions: Functions, name: str, shape: Average, written: Sequence[sp.Expr]) -> None:
+    source = direct(shape, name)
+    error = measured(shape, source, name, written)
+    functions.add(name, source, f"{name}(K, …) = {shape}: panel quadrature at every call", error, DIRECT_WEIGHT)

@@ -8,6 +8,7 @@ before it, or of φ, where K is large. `parametric_check` measures the error wit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sympy as sp
@@ -19,6 +20,7 @@ from meanfield.numeric.lowering.averages import parametric_check, planes
 from meanfield.numeric.lowering.averages.direct import without_overflow
 from meanfield.numeric.lowering.averages.equal_norm_distance import CLOSE, by_parts
 from meanfield.numeric.lowering.averages.parametric_check import Sample
+from meanfield.numeric.lowering.modules.module_functions import PAIR_WEIGHT, Functions, writes
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.symbolic.averages.node import Average, Integrand
@@ -195,6 +197,13 @@ def _function(factors: list[_Factor], walls: dict[sp.Expr, sp.Symbol], name: str
 def _piece(e: sp.Expr, indent: str) -> str:
     """A piece as statements: always a float, whatever the pieces beside it are."""
     return f"{indent}return {float(e)!r}\n" if e.is_number else printing.body(e, indent)
+
+
+@writes("of two, with parameters")
+def _lowered(functions: Functions, shape: Average, written: Sequence[sp.Expr]) -> None:
+    name = functions.name(shape, "pair")
+    source, error, limit, how = pair(shape, name, written)
+    functions.add(name, source, f"{name}(K_aa, K_ab, K_bb, …) = {shape}: {how}", error, PAIR_WEIGHT, limit, sine2=True)
 
 
 def pair(node: Average, name: str, variables) -> tuple[str, float, float, str]:

@@ -8,6 +8,7 @@ points). `pair_check` measures the error.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,6 +21,7 @@ from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.averages import conditional, panel_arrays, planes
 from meanfield.numeric.lowering.averages.one_gaussian import scalar
 from meanfield.numeric.lowering.averages.pair_check import measured, miss
+from meanfield.numeric.lowering.modules.module_functions import PAIR_WEIGHT, Functions, writes
 from meanfield.numeric.lowering.text import printing
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.recursion import closed
@@ -53,6 +55,16 @@ class Pair:
     closed: bool = False  # a closed form everywhere: no quadrature is ever called
     limit: float = math.inf  # the value is NaN where K_aa or K_bb is beyond: too many periods to follow
     plan: planes.PanelPlan | None = None  # of a quadrature whose lines NumPy can sum
+
+
+@writes("of two")
+def _lowered(functions: Functions, shape: sp.Expr, written: Sequence[sp.Expr]) -> None:
+    name = functions.name(shape, "pair")
+    p = pair(shape, name)
+    note = f"{name}(K_aa, K_ab, K_bb) = {shape}: {p.note}"
+    functions.add(name, p.text, note, p.error, 0.0 if p.closed else PAIR_WEIGHT, p.limit, sine2=True)
+    if p.plan is not None:
+        functions.plans[name] = p.plan
 
 
 @lru_cache(maxsize=128)

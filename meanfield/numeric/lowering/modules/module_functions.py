@@ -21,6 +21,8 @@ USABLE = 1e-6  # the largest measured error with which an average is compiled
 
 Made = Callable[["Functions", Any, Sequence[sp.Expr]], None]
 LOWERED: Registry[type, Made] = Registry()
+#: how averages over Gaussians are compiled that are more than a function of one variance
+FORMS: Registry[str, Made] = Registry()
 M = TypeVar("M", bound=Made)
 
 
@@ -33,6 +35,16 @@ def lowers(*types: type) -> Callable[[M], M]:
 
     def put(made: M) -> M:
         LOWERED.update(dict.fromkeys(types, made))
+        return made
+
+    return put
+
+
+def writes(form: str) -> Callable[[M], M]:
+    """Decorator: how averages of a form are compiled, as for `lowers`."""
+
+    def put(made: M) -> M:
+        FORMS[form] = made
         return made
 
     return put
