@@ -22,7 +22,7 @@ from meanfield.numeric.lowering import near_zero
 from meanfield.numeric.lowering.averages import equal_norm_distance
 from meanfield.symbolic.averages import enclosure
 from meanfield.symbolic.averages import node as nodes
-from meanfield.symbolic.averages.expansions import expansion, finite_parts
+from meanfield.symbolic.averages.expansions import finite_parts, large_variance
 from meanfield.symbolic.averages.node import average
 
 z = Z[0]
@@ -136,7 +136,7 @@ def test_powers_without_an_arithmetic_are_refused():
 )
 def test_expansions_of_closed_forms(f, terms):
     """⟨√|z|⟩ = 2^¼ Γ(¾) K^¼/√π, ⟨max(0, z)⟩ = √(K/2π), ⟨e^{-z²}⟩ = (1 + 2K)^{-½}."""
-    found = expansion._from_closed_form(average(f, (K,)), 2)
+    found = large_variance._from_closed_form(average(f, (K,)), 2)
     assert {(str(s), m): pytest.approx(float(c), rel=1e-14) for (s, m), c in found.terms.items()} == terms
     assert (found.rest is None) == (f != sp.exp(-(z**2)))
 
@@ -153,8 +153,8 @@ def test_a_logarithm_of_k_is_two_of_its_root():
     found = {}
     node = average(sp.Max(0, z), (K,))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(expansion, "normal_form", lambda *_: Logs())
-        found = expansion._from_closed_form(node, 2).terms
+        patch.setattr(large_variance, "normal_form", lambda *_: Logs())
+        found = large_variance._from_closed_form(node, 2).terms
     half, quarter = sp.Rational(5, 2), sp.Rational(7, 4)
     assert found == {(sp.S.One, 0): 3, (sp.S.Half, 1): half, (sp.S.Zero, 2): quarter}
 

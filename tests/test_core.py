@@ -19,7 +19,7 @@ functions.series: ball_series taylor transseries infinity small_arguments
 functions.reading: callables spellings parser
 symbolic.averages: base closed_form dominant singular_ends oscillatory_half_lines enclosure nested node
 symbolic.averages.nodes: equal_norms unequal_norms
-symbolic.averages.expansions: finite_parts powerlog mellin moments expansion
+symbolic.averages.expansions: powerlog mellin expansion
 symbolic.series: expression_series
 symbolic: equality steps recursion coordinates
 symbolic.recursions: naming coordinate coordinate_walk record_rules block_recursions first numbered gradient_recursions
@@ -39,7 +39,7 @@ ROOMS = (
     "symbolic.asymptotics", "symbolic.correlator_laws", "symbolic.criticality", "symbolic.finite_width",
     "symbolic.fixed_points", "training", "tuning",
 )  # fmt: skip
-MOST = 25_000  # lines of the core
+MOST = 24_500  # lines of the core
 
 
 def listed() -> set[str]:

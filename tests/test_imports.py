@@ -58,7 +58,8 @@ symbolic.averages.nodes.equal_norms symbolic.averages.nodes.unequal_norms symbol
 symbolic.averages.nodes.maxima symbolic.averages.nodes.pools symbolic.averages.nodes.softmax_digits
 symbolic.averages.nodes.overlap symbolic.averages.nodes.spheres symbolic.averages.nodes.shared_averages
 symbolic.averages.expansions.finite_parts symbolic.averages.expansions.powerlog symbolic.averages.expansions.mellin
-symbolic.averages.expansions.closeness symbolic.averages.expansions.moments symbolic.averages.expansions.expansion
+symbolic.averages.expansions.closeness symbolic.averages.expansions.moments
+symbolic.averages.expansions.large_variance symbolic.averages.expansions.expansion
 symbolic.equality symbolic.steps symbolic.recursion symbolic.parity symbolic.coordinates
 symbolic.finite_width.haar.pairings symbolic.finite_width.haar.zonal symbolic.finite_width.haar.orthogonality
 symbolic.finite_width.haar.weingarten symbolic.finite_width.haar.haar_moments

@@ -7,12 +7,14 @@ out is O(K^r |log K|^m). Besides it, terms smaller than every power may have bee
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import sympy as sp
 
 from meanfield.base.answers.results import Law, MeanFieldError, Term
+from meanfield.base.leading import Registry
 from meanfield.base.symbols import K
 from meanfield.functions import balls
 from meanfield.functions.series.taylor import taylor
@@ -147,6 +149,21 @@ class Sum:
         if self.rest is None:
             return Law(K, point, found, "exponential" if self.exponential else "zero")
         return Law(K, point, found, self.rest[0], sp.Integer(self.rest[1]))
+
+
+Expand = Callable[[Any, int], Sum]
+#: how an average over K itself is expanded to some order, by the end that K goes to
+ENDS: Registry[str, Expand] = Registry()
+
+
+def expands(end: str) -> Callable[[Expand], Expand]:
+    """Decorator: how ⟨f⟩_K is expanded at an end."""
+
+    def put(function: Expand) -> Expand:
+        ENDS[end] = function
+        return function
+
+    return put
 
 
 def from_law(law: Law) -> Sum:
