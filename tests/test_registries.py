@@ -7,7 +7,10 @@ import sys
 
 import pytest
 
+import meanfield.theory.derivation  # noqa: F401  where the table of presets stands
 from meanfield.base.leading import Registry
+from meanfield.networks.architectures import PRESETS
+from meanfield.networks.records import ARCHITECTURES
 from tests.test_imports import modules, name_of, tables
 
 HELD = {name_of(path): found for path in modules() if (found := tables(path.read_text()))}
@@ -51,6 +54,11 @@ def test_a_wrong_line_of_a_table_is_seen(key, home, said, monkeypatch):
     monkeypatch.setattr(importlib.import_module("meanfield.symbolic.averages.nodes.maxima"), "Max", str, raising=False)
     with pytest.raises(AssertionError, match=said):
         assert_registers(*LOWERED, key, home)
+
+
+def test_every_preset_has_a_home():
+    assert ARCHITECTURES.names == tuple(PRESETS) and "dyt" not in ARCHITECTURES
+    assert all(ARCHITECTURES[name] is PRESETS[name] for name in PRESETS)
 
 
 class Planted:

@@ -48,6 +48,11 @@ class Registry(UserDict[Key, Entry], Generic[Key, Entry]):
             return False
         return True
 
+    @property
+    def names(self) -> tuple[Key | str, ...]:
+        """Those of its tables, then what else is registered."""
+        return tuple(dict.fromkeys((*self.homes, *self.data)))
+
     def nearest(self, kind: type) -> Entry | None:
         """The entry of a type, else of the first of its bases that has one."""
         return next((self[one] for one in kind.__mro__ if one in self), None)  # type: ignore[index]

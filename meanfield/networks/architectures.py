@@ -31,6 +31,7 @@ from meanfield.networks.records import (
     Scale,
     Schedule,
     Sequential,
+    architecture,
     deviation_of,
     exact,
     mlp,
@@ -60,6 +61,7 @@ def preset(function: Callable[..., Block]) -> Callable[..., Any]:
     return made
 
 
+@architecture
 @preset
 def full_residual(
     activation: Hashable,
@@ -126,6 +128,7 @@ def _exponent(beta: object, what: str) -> Number:
     return exponent
 
 
+@architecture
 @preset
 def resnet(activation: Hashable, *, mu: object = 1) -> Block:
     """A residual layer, Dense(φ(z)) + μz.
@@ -136,6 +139,7 @@ def resnet(activation: Hashable, *, mu: object = 1) -> Block:
     return _skipped((Nonlinearity(activation), Dense()), mu)
 
 
+@architecture
 @preset
 def preln(activation: Hashable, *, mu: object = 1) -> Block:
     """A pre-norm layer, Dense(φ(LN(z))) + μz: the skip carries z as it is. Source: [partial_jacobians] § 2.2.
@@ -146,6 +150,7 @@ def preln(activation: Hashable, *, mu: object = 1) -> Block:
     return _skipped((LayerNorm(), Nonlinearity(activation), Dense()), mu)
 
 
+@architecture
 @preset
 def postln(activation: Hashable, *, mu: object = 1) -> Block:
     """A post-norm layer, LN(Dense(φ(z)) + μz): the LayerNorm stands in the way of the skip, too.
@@ -156,6 +161,7 @@ def postln(activation: Hashable, *, mu: object = 1) -> Block:
     return Sequential((_skipped((Nonlinearity(activation), Dense()), mu), LayerNorm()))
 
 
+@architecture
 @preset
 def batchnorm_mlp(activation: Hashable, *, mu: object = 0, norm: str = "pre") -> Block:
     """A layer with BatchNorm on its preactivations, Dense(φ(BN(z))) + μz, or (norm="act") on its activations,
@@ -169,6 +175,7 @@ def batchnorm_mlp(activation: Hashable, *, mu: object = 0, norm: str = "pre") ->
     return _skipped((*(inner if norm == "pre" else inner[::-1]), Dense()), mu)
 
 
+@architecture
 @preset
 def swiglu(activation: Hashable = "silu", *, mu: object = 1, expand: object = 1) -> Block:
     """The feed-forward block of a language model, Dense(u ⊙ φ(v)) + μz with u and v two Dense of LN(z).
@@ -182,6 +189,7 @@ def swiglu(activation: Hashable = "silu", *, mu: object = 1, expand: object = 1)
     return _skipped((LayerNorm(), Gate(activation, wide, wide), Dense()), mu)
 
 
+@architecture
 @preset
 def resmlp(activation: Hashable, *, mu: object = 1, scale: object = "1/10", expand: object = 4) -> Block:
     """A block of ResMLP: a Dense that mixes tokens, then Dense, φ, Dense on neurons, each behind an `AffineNorm`, times
@@ -199,6 +207,7 @@ def resmlp(activation: Hashable, *, mu: object = 1, scale: object = "1/10", expa
     return Sequential((tokens, _skipped((AffineNorm(), wide, Nonlinearity(activation), Dense(), small), mu)))
 
 
+@architecture
 @preset
 def mlp_mixer(activation: Hashable, *, mu: object = 1, expand_tokens: object = 4, expand: object = 2) -> Block:
     """A block of MLP-Mixer: LN, Dense, φ, Dense on the tokens, then the same on the neurons, each beside a skip of

@@ -19,9 +19,11 @@ import re
 from collections.abc import Callable, Hashable
 from dataclasses import MISSING, dataclass, fields, replace
 from fractions import Fraction
+from typing import Any, TypeVar
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import choice, count_of, flag, name_of, printable, record, scalar, shown, validated, whole
+from meanfield.base.leading import Registry
 from meanfield.base.quantities import (
     EQUAL_NORMS,
     EXCHANGEABLE,
@@ -745,6 +747,18 @@ def network_of(block: Block) -> Network:
     return block if isinstance(block, Network) else Network(block)
 
 
+#: whole networks by name: functions of an activation, whose keywords are numbers of the records
+ARCHITECTURES: Registry[str, Callable[..., Block]] = Registry()
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def architecture(function: F) -> F:
+    """Decorator: a whole network that `derive` knows by the function's name."""
+    ARCHITECTURES[function.__name__] = function
+    return function
+
+
+@architecture
 @validated
 def mlp(activation: Hashable, mu: object = 0, weights: str = "gaussian", norm: str | None = None) -> Block:
     """One layer of a multilayer perceptron, `Dense(φ(z))`, plus μ z when `mu` is not 0.

@@ -23,6 +23,7 @@ from meanfield.networks.records import (
     RMSNorm,
     Schedule,
     Sequential,
+    architecture,
     deviation_of,
     exact,
 )
@@ -31,6 +32,7 @@ PLACES = ("pre", "post", "peri")
 _NORMS = {"layer": LayerNorm, "rms": RMSNorm}
 
 
+@architecture
 @validated
 def gpt(
     activation: Hashable = "gelu", *, heads: int = 12, causal: bool = True, norm: str = "pre", mu: object = 1,
@@ -54,6 +56,7 @@ def gpt(
     return _block((heads_, _dense(sigma_o, total)), inner, "layer", norm, mu, sigma_e)
 
 
+@architecture
 @validated
 def encoder_postln(
     activation: Hashable = "relu", *, heads: int = 8, mu: object = 1, expand: object = 4, total: object = 0,
@@ -73,6 +76,7 @@ def encoder_postln(
     )  # fmt: skip
 
 
+@architecture
 @validated
 def peri(
     activation: Hashable = "gelu", *, heads: int = 12, causal: bool = True, mu: object = 1, expand: object = 4,
@@ -91,6 +95,7 @@ def peri(
     )  # fmt: skip
 
 
+@architecture
 @validated
 def deepnorm(
     activation: Hashable = "relu", *, heads: int = 8, alpha: object = "alpha", expand: object = 4, total: object = 0,
@@ -111,6 +116,7 @@ def deepnorm(
     )  # fmt: skip
 
 
+@architecture
 @validated
 def llama(
     activation: Hashable = "silu", *, heads: int = 32, groups: int | None = None, causal: bool = True,

@@ -4,17 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from inspect import Parameter, signature
 from typing import Any
 
 from meanfield.base.arguments import choice, shown
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.words import ARGUMENTS, close
 from meanfield.functions.activations import Activation, activation
-from meanfield.networks.architectures import PRESETS, keywords, usual_activation
 from meanfield.networks.folds import with_activations
-from meanfield.networks.records import NORMS, WEIGHTS, Block, Network, exact, mlp
+from meanfield.networks.records import ARCHITECTURES, NORMS, WEIGHTS, Block, Network, exact, mlp
 from meanfield.symbolic.recursions.coordinate_walk import remembered
 from meanfield.theory.theory import Theory
+
+ARCHITECTURES.rare(
+    {
+        "mlp": "networks.records",
+        "resnet": "networks.architectures",
+        "preln": "networks.architectures",
+        "postln": "networks.architectures",
+        "resmlp": "networks.architectures",
+        "mlp_mixer": "networks.architectures",
+        "full_residual": "networks.architectures",
+        "batchnorm_mlp": "networks.architectures",
+        "swiglu": "networks.architectures",
+        "gpt": "networks.transformers",
+        "llama": "networks.transformers",
+        "encoder_postln": "networks.transformers",
+        "peri": "networks.transformers",
+        "deepnorm": "networks.transformers",
+    }
+)
 
 
 def theory_of(
@@ -100,9 +119,11 @@ def _strength(residual, mu) -> object:
 
 def _preset(phi, name: str, residual, mu, norm, weights: str, parameters: dict) -> Theory:
     """The theory of a preset: its keywords go to it, the others to the activation."""
-    own = set(keywords(name))
-    phi = usual_activation(name) if phi is None else phi
-    if phi is None:
+    choice(name, "architecture", ARCHITECTURES.names)
+    usual, *others = signature(ARCHITECTURES[name]).parameters.values()
+    own = {one.name for one in others}
+    phi = usual.default if phi is None else phi
+    if phi is Parameter.empty:
         raise MeanFieldError(f"derive needs an activation, such as derive('tanh', architecture={name!r}).")
     if name == "mlp":
         return theory_of(phi, residual=residual, mu=mu, norm=norm, weights=weights, **parameters)
@@ -116,7 +137,7 @@ def _preset(phi, name: str, residual, mu, norm, weights: str, parameters: dict) 
         what = f"{strange}={shown(given[strange])}"
         raise MeanFieldError(f"{what} was given, but the architecture {name} {of}; leave it out.")
     inner = {k: v for k, v in parameters.items() if k not in own}
-    block = PRESETS[name](activation(phi, **inner), **given, **{k: v for k, v in parameters.items() if k in own})
+    block = ARCHITECTURES[name](activation(phi, **inner), **given, **{k: v for k, v in parameters.items() if k in own})
     return theory_of(None, architecture=block)
 
 
