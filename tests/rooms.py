@@ -1,7 +1,7 @@
 """Lines and modules of the package by room, and of its core: `python -m tests.rooms`.
 
 The core is what `derive("tanh").propagate(...)` needs: every module of the package that is loaded after it in a fresh
-process with an empty cache, and the static closure of `propagate`, nested and by-name imports included.
+process with an empty cache, and the static closure of `propagate`: nested imports, by-name ones and tables included.
 """
 
 from __future__ import annotations

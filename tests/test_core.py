@@ -34,10 +34,11 @@ theory.verbs: propagating
 theory: theory derivation deriving
 """
 ROOMS = (
-    "bias", "cli", "comparison", "correlators", "data", "empirical", "explorer", "kernels", "numeric.finite_width",
-    "numeric.phases", "numeric.tokens", "parametrizations", "prediction", "presentation", "recipes",
-    "symbolic.asymptotics", "symbolic.correlator_laws", "symbolic.criticality", "symbolic.finite_width",
-    "symbolic.fixed_points", "training", "tuning",
+    "base.tex", "bias", "cli", "comparison", "correlators", "data", "empirical", "explorer", "kernels",
+    "numeric.finite_width", "numeric.lowering.many_positions", "numeric.phases", "numeric.quadrature.softmax",
+    "numeric.tokens", "parametrizations", "prediction", "presentation", "recipes", "symbolic.asymptotics",
+    "symbolic.correlator_laws", "symbolic.criticality", "symbolic.finite_width", "symbolic.fixed_points",
+    "symbolic.recursions.tokens", "training", "tuning",
 )  # fmt: skip
 MOST = 24_000  # lines of the core
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
+from dataclasses import dataclass
 
 import pytest
 
-import meanfield.theory.derivation  # noqa: F401  where the table of presets stands
+import meanfield as mf
+import meanfield.theory.derivation  # where the table of presets stands
 from meanfield.base.leading import Registry
 from meanfield.networks.architectures import PRESETS
-from meanfield.networks.records import ARCHITECTURES
+from meanfield.networks.records import ARCHITECTURES, Block
+from meanfield.numeric.lowering import formulas  # noqa: F401  where nodes are refused
+from meanfield.numeric.lowering.modules.module_functions import Functions
+from meanfield.symbolic.averages.base import Node
 from tests.test_imports import modules, name_of, tables
 
 HELD = {name_of(path): found for path in modules() if (found := tables(path.read_text()))}
@@ -56,6 +62,43 @@ def test_a_wrong_line_of_a_table_is_seen(key, home, said, monkeypatch):
         assert_registers(*LOWERED, key, home)
 
 
+@dataclass(frozen=True, repr=False)
+class Unheard(Block):
+    """A record that nobody registers a rule for."""
+
+
+class Silent(Node):
+    """A node of which nobody says how it is compiled."""
+
+    def _sympystr(self, printer):
+        return "silent"
+
+
+def _compiled():
+    Functions().of(Silent())
+
+
+def _walked():
+    mf.derive(architecture=mf.Sequential((Unheard(), mf.Nonlinearity("tanh"), mf.Dense()))).recursion("K")
+
+
+def _named():
+    mf.derive("tanh", architecture="resnte")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (_compiled, "silent is derived, but not compiled; register a function for Silent with lowers"),
+        (_walked, "has no rule in the theory yet; finite networks with it can be measured"),
+        (_named, "Unknown architecture 'resnte': did you mean 'resnet'?"),
+    ],
+)
+def test_what_nobody_registers_is_refused_in_its_sentence(asked, said):
+    with pytest.raises(mf.MeanFieldError, match=re.escape(said)):
+        asked()
+
+
 def test_every_preset_has_a_home():
     assert ARCHITECTURES.names == tuple(PRESETS) and "dyt" not in ARCHITECTURES
     assert all(ARCHITECTURES[name] is PRESETS[name] for name in PRESETS)
@@ -76,8 +119,6 @@ def registry(monkeypatch, tmp_path):
         "from meanfield.planted_registry import known, kind\nknown[kind] = 'entry'\n"
     )
     known: Registry[object, str] = Registry()
-    import meanfield
-
     held = type(sys)("meanfield.planted_registry")
     held.known, held.kind = known, Planted
     monkeypatch.setitem(sys.modules, "meanfield.planted_registry", held)
