@@ -27,6 +27,7 @@ Series = dict[Key, Exact]
 
 UNIT: Key = (NONE, NONE, NONE, 0)
 MOST = 400  # terms of one series
+MANY = fmpq(MOST)  # logarithms, more than any term has
 MOST_MONOMIALS = 20_000  # of all its coefficients
 NEAR = fmpq(1, 10**30)  # of two irrational exponents that differ, beyond which 60 digits do not order what follows
 
@@ -49,6 +50,19 @@ def times(a: Key, b: Key) -> Key:
 
 def over(a: Key, b: Key) -> Key:
     return a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3]
+
+
+def any_logs(p: int | fmpq | None) -> Key | None:
+    """What covers l^p times every power of log l; None for nothing."""
+    return None if p is None else (fmpq(p), NONE, MANY, 0)
+
+
+def shifted(rest: Key | None, by: Key) -> Key | None:
+    """What is left out, times l^…: l^p times every power of log l stays that."""
+    if rest is None:
+        return None
+    a, b, r, s = times(rest, by)
+    return (a, b, MANY, 0) if MANY in (rest[2], by[2]) else (a, b, r, s)
 
 
 def plus(*series: Series) -> Series:

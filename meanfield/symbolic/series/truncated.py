@@ -1,6 +1,7 @@
 """Truncated series in l and log l with exact coefficients, times exponentials, each with what it leaves out.
 
-A sequence is ρ^l times a series that is known down to a power of l; with y for 1/l it is a power series in y.
+A sequence is ρ^l times a series that is known down to a power of l and of log l; with y for 1/l it is a power series
+in y.
 
 Source: derived here.
 """
@@ -10,15 +11,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import sympy as sp
 from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of
-from meanfield.symbolic.series.ring import NONE, UNIT, Key, Ring, Series, binomial, over, plus, scaled
+from meanfield.symbolic.series.ring import (
+    NONE,
+    UNIT,
+    Key,
+    Ring,
+    Series,
+    any_logs,
+    binomial,
+    over,
+    plus,
+    scaled,
+    shifted,
+)
 
-FAR = fmpq(-8)  # relative powers of l of a series that is known without end
+FAR = any_logs(-8)  # relative power of l down to which a power of a series that is known without end is worked out
 MOST_DERIVATIVES = 40
 DEPTH = fmpq(6)  # powers of 1/log l that are worked out, where a logarithm leads a denominator
 Rate = tuple[fmpq, ...]  # exponents of the bases of exponentials
@@ -26,11 +40,11 @@ Rate = tuple[fmpq, ...]  # exponents of the bases of exponentials
 
 @dataclass(frozen=True)
 class Truncated:
-    """ρ^l times a series in l and log l, known down to (excluding) l^rest; None: nothing is left out but what is
-    exponentially smaller."""
+    """ρ^l times a series in l and log l, known down to (excluding) the size of rest, the key of a power of l and of
+    log l; None: nothing is left out but what is exponentially smaller."""
 
     terms: Series
-    rest: fmpq | None = None
+    rest: Key | None = None
     rate: Rate = ()
 
 
@@ -56,24 +70,34 @@ class Calculus:
     is_zero: Callable[[Exact], bool] | None = None
     transient: bool = False
 
-    def ring(self, rest: fmpq | None) -> Ring:
-        floor = fmpq(30) if rest is None else -rest
+    def ring(self, rest: Key | None) -> Ring:
+        floor = fmpq(30) if rest is None else -self.size(rest)
         return Ring(self.atoms, floor, DEPTH, self.irrational, self.value)
 
-    def size(self, k: Key) -> fmpq:
-        return k[0] + k[1] * self.value if k[1] else k[0]
+    @cached_property
+    def order(self) -> Ring:
+        """What orders keys."""
+        return self.ring(None)
 
-    def made(self, terms: Series, rest: fmpq | None, rate: Rate) -> Truncated:
+    def size(self, k: Key) -> fmpq:
+        """The power of l of a key."""
+        return self.order.size(k)[0]
+
+    def edge(self, x: Truncated) -> fmpq | None:
+        """The power of l of what is left out; None for nothing."""
+        return None if x.rest is None else self.size(x.rest)
+
+    def made(self, terms: Series, rest: Key | None, rate: Rate) -> Truncated:
         """Without the terms that `rest` covers, and those that are 0."""
-        kept = {k: c for k, c in terms.items() if (rest is None or self.size(k) > rest) and not self._nothing(c)}
+        kept = {k: c for k, c in self.order.above(terms, rest).items() if not self._nothing(c)}
         return Truncated(kept, rest, rate)
 
     def _nothing(self, c: Exact) -> bool:
         return not c or (self.is_zero is not None and c.number is None and self.is_zero(c))
 
-    def lead(self, x: Truncated) -> fmpq | None:
-        """The largest power of l in it, or what it is known to be below; None for 0."""
-        return max((self.size(k) for k in x.terms), default=x.rest)
+    def lead(self, x: Truncated) -> Key | None:
+        """The key of its largest term, or what it is known to be below; None for 0."""
+        return self.order.largest(*x.terms) or x.rest
 
     def growth(self, rate: Rate) -> float:
         return sum(float(r.p) / float(r.q) * math.log(float(b)) for r, b in zip(rate, self.bases))
@@ -103,25 +127,20 @@ class Calculus:
         for p in live[1:]:
             top = p.rate if self.compare(p.rate, top) > 0 else top
         same = [p for p in live if p.rate == top]
-        rests = [p.rest for p in same if p.rest is not None]
-        total = self.made(plus(*[p.terms for p in same]), max(rests, default=None), top)
+        rest = self.order.largest(*[p.rest for p in same])
+        total = self.made(plus(*[p.terms for p in same]), rest, top)
         if self.transient and not total.terms:
             raise MeanFieldError("The leading sources of a correlator cancel; what is exponentially smaller decides.")
         return total
 
     def times(self, a: Truncated, b: Truncated) -> Truncated:
         rate = tuple(x + y for x, y in zip(a.rate, b.rate))
-        rests = []
-        for x, y in ((a, b), (b, a)):
-            lead = self.lead(y)
-            if x.rest is not None and lead is not None:
-                rests.append(x.rest + lead)
-        rest = max(rests, default=None)
+        rests = [shifted(x.rest, lead) for x, y in ((a, b), (b, a)) if (lead := self.lead(y)) is not None]
+        rest = self.order.largest(*rests)
         return self.made(self.ring(rest).product(a.terms, b.terms), rest, rate)
 
     def scaled(self, a: Truncated, c: Exact, shift: Key = UNIT) -> Truncated:
-        rest = None if a.rest is None else a.rest + self.size(shift)
-        return Truncated(scaled(a.terms, c, shift), rest, a.rate) if c else self.constant(ZERO)
+        return Truncated(scaled(a.terms, c, shift), shifted(a.rest, shift), a.rate) if c else self.constant(ZERO)
 
     def power(self, x: Truncated, n: int) -> Truncated:
         """x^n for a whole number n. Raises: MeanFieldError for 1/0, and where the leading order is not known."""
@@ -144,13 +163,13 @@ class Calculus:
             raise MeanFieldError("Only a plain power of l can lead a power of a series.")
         front = self.atoms.reciprocal(c) if p == -1 else ONE
         small = {over(k, top): v * front for k, v in x.terms.items() if k != top}
-        rest = FAR if x.rest is None else x.rest - self.size(top)
+        rest = FAR if x.rest is None else shifted(x.rest, over(UNIT, top))
         ring = self.ring(rest)
         series = ring.composed(ring.powers(small), lambda j: binomial(p, j))
         shift: Key = (top[0] * p, top[1] * p, top[2] * p, int((top[3] * p).p))
         exact = not small and x.rest is None
         rate = tuple(r * p for r in x.rate)
-        return self.made(scaled(series, front, shift), None if exact else rest + self.size(shift), rate)
+        return self.made(scaled(series, front, shift), None if exact else shifted(rest, shift), rate)
 
     def later(self, x: Truncated, layers: int = 1) -> Truncated:
         """x_{l+1}, or x_{l-1}, of a sequence: Σ x^(j)/j!, and a factor of its exponential."""
