@@ -162,3 +162,14 @@ def test_how_a_small_distance_dies(gain):
     law = sp.Add(*[t.expr(l) for t in found.delta])
     e1, e2 = (k / float(law.subs(l, m)) - 1 for k, m in ((k1, 5000), (k2, 80000)))
     assert abs(e2) < 1e-2 and abs(e2) < abs(e1) / 4 + 1e-6
+
+
+def test_a_path_whose_power_is_irrational():
+    """K' = K + K^p, p = 1/√2: K = (r l)^{1/r} (1 + (r - 1)/(2r²) log l/l + …), r = 1 - p, and 1 - p + (p - 1) is 0."""
+    p = 1 / sp.sqrt(2)
+    lead, after = path(Law(K, sp.oo, (Term(sp.S.One, p),))).x
+    r = 1 - p
+    assert lead.logs == 0 and sp.simplify(lead.power - 1 / r) == 0 and after.logs == 1
+    assert sp.N(lead.coefficient - r ** (1 / r)) == pytest.approx(0, abs=1e-14)
+    assert sp.simplify(lead.power - after.power) == 1
+    assert sp.N(after.coefficient / lead.coefficient) == pytest.approx(float((r - 1) / (2 * r**2)), rel=1e-13)

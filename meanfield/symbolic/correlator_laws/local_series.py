@@ -78,10 +78,7 @@ def exact(atoms: Atoms, e: sp.Expr) -> Exact:
     """A number as a sum of rationals times powers of atoms; of symbols, a polynomial in them."""
     symbols = sorted(e.free_symbols, key=str)
     if not symbols:
-        total = ZERO
-        for t in sp.Add.make_args(sp.expand(e)):
-            total = total + atoms.product(t)
-        return total
+        return atoms.total(e)
     if not e.is_polynomial(*symbols):
         return atoms.product(e)
     total = ZERO

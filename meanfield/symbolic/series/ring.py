@@ -99,6 +99,7 @@ class Ring:
     value: fmpq = field(default_factory=lambda: fmpq(0))
     lost: Key | None = None
     basis: Basis | None = None
+    most: int = MOST
 
     def worth(self, b: Part) -> fmpq:
         """The irrational part of an exponent as a rational that agrees with it to 60 digits."""
@@ -151,7 +152,10 @@ class Ring:
 
     def above(self, a: Series, k: Key | None) -> Series:
         """The terms larger than l^… of a key."""
-        return a if k is None else {j: c for j, c in a.items() if self.size(j) > self.size(k)}
+        if k is None:
+            return a
+        edge = self.size(k)
+        return {j: c for j, c in a.items() if self.size(j) > edge}
 
     def cut(self, a: Series) -> Series:
         return {k: c for k, c in a.items() if self.keeps(k)}
@@ -163,7 +167,7 @@ class Ring:
                 new = times(k, j)
                 if self.keeps(new):
                     out[new] = out[new] + x * y if new in out else x * y
-            if len(out) > MOST or sum(len(c.terms) for c in out.values()) > MOST_MONOMIALS:
+            if len(out) > self.most or sum(len(c.terms) for c in out.values()) > MOST_MONOMIALS:
                 raise TooLong
         return {k: c for k, c in out.items() if c}
 
