@@ -135,6 +135,24 @@ def test_no_term_of_a_path_outlives_what_is_left_out():
     assert [t.power for t in more.x] == [2, R(7, 4), R(3, 2), R(5, 4)]
 
 
+def test_no_term_of_a_sum_along_a_path_outlives_what_is_left_out():
+    """Σ K^{-1/4} along K = l²/4 (1 + w), w ~ l^{-1/4}: √l first, then l^{1/4}, log l, and a log(l)/√l that the last
+    term of w makes. Where w is known down to l^{-3/8}, log l is not, where down to l^{-3/4}, log(l)/√l is not; nor are
+    they where the sum leaves out K^{-1/2}."""
+    terms = Term(S.One, R(1, 2)), Term(S.One, R(3, 8))
+    whole, near, far = (path(Law(K, sp.oo, terms, rest)) for rest in ("zero", R(5, 16), R(1, 8)))
+    assert (near.error, far.error) == (-R(3, 8), -R(3, 4))
+    every = [(R(1, 2), 0), (R(1, 4), 0), (0, 1), (-R(1, 2), 1)]
+    for at, rest, count, complete in (
+        (whole, None, 4, True),
+        (near, None, 2, False),
+        (far, None, 3, True),
+        (whole, (-R(1, 2), 0), 2, False),
+    ):
+        found, all_that_grows = at.summed({(-R(1, 4), 0): S.One}, rest)
+        assert [(t.power, t.logs) for t in found] == every[:count] and all_that_grows == complete
+
+
 def test_the_logarithm_of_a_power_series():
     x = sp.Symbol("x", positive=True)
     for powers, top in (({0: 1, 1: 2, 2: -3}, 4), ({0: 1, R(1, 2): 1, R(3, 2): 2}, 2)):
