@@ -126,6 +126,33 @@ def test_layers_and_powers_of_truncated_series():
         calc.power(Truncated({}, any_logs(-1), (fmpq(0),)), -1)
 
 
+def test_powers_and_compositions_of_truncated_series():
+    """In y = 1/l, each down to where it is known; with a reach, to the first power that is not worked out."""
+    calc, y, numbers = Calculus(Atoms()), sp.Symbol("y"), [1, 3, -R(1, 2), 2]
+
+    def series(given: list) -> Truncated:
+        return calc.made({key(-k): of(rational(c)) for k, c in enumerate(given)}, any_logs(-4), ())
+
+    def seen(found: Truncated) -> list:
+        return [expression(found.terms.get(key(-k), ZERO).number) for k in range(4)]
+
+    whole = sum(c * y**k for k, c in enumerate(numbers))
+    for r in (R(1, 3), S(-1), S(4)):
+        exact = sp.series(whole**r, y, 0, 4).removeO()
+        found = calc.real_power(series(numbers), rational(r))
+        assert seen(found) == [exact.coeff(y, k) for k in range(4)] and found.rest == any_logs(-4)
+    short = calc.real_power(series(numbers), fmpq(-1), fmpq(2))
+    assert short.rest == key(-3) and seen(short) == [1, -3, R(19, 2), 0]
+    inner = [0, 2, -3, 1]
+    exact = sp.expand(sum(c * sum(d * y**j for j, d in enumerate(inner)) ** k for k, c in enumerate(numbers)))
+    found = calc.composed(series(inner), lambda k: of(rational((*numbers, 0)[k])))
+    assert seen(found) == [exact.coeff(y, k) for k in range(4)]
+    even = calc.composed(series(inner), lambda k: of(fmpq(int(k == 2))), fmpq(2))
+    assert even.rest == key(-3) and even.terms == {key(-2): of(fmpq(4))}  # x² is known to y^5, but not asked for
+    with pytest.raises(MeanFieldError, match="does not fall as a power"):
+        calc.composed(series([1, 1]), lambda k: ONE, fmpq(2))
+
+
 def test_no_term_of_a_path_outlives_what_is_left_out():
     """√K = l/2 + c l^{3/4} + O(l^{5/8}): the square has c² l^{3/2}, which is less than what is left out."""
     law = Law(K, sp.oo, (Term(S.One, R(1, 2)), Term(S.One, R(3, 8))), R(5, 16))
