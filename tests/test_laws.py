@@ -8,8 +8,9 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.answers.results import Law, MeanFieldError, Term
+from meanfield.base.answers.results import MeanFieldError, Term
 from meanfield.base.symbols import K, l
+from meanfield.symbolic.series.asymptotic_law import Law
 
 HALF = sp.Rational(1, 2)
 

@@ -19,6 +19,7 @@ from meanfield.symbolic.correlator_laws import settings, systems
 from meanfield.symbolic.correlator_laws.local_series import Expander
 from meanfield.symbolic.criticality import small_bias
 from meanfield.symbolic.series import difference, recurrences
+from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import Atoms, Exact
 from meanfield.symbolic.series.exponents import Basis
 from meanfield.symbolic.series.expression_series import ExpressionSeries
@@ -33,6 +34,7 @@ HOMES = {
     "exponents": (Basis,),
     "ring": (Ring, Ring.product, Ring.composed, Ring.solved, Ring.summed),  # summed: Σ over layers
     "truncated": (Truncated, Calculus),
+    "asymptotic_law": (Law,),
     "expression_series": (ExpressionSeries,),
     "recurrences": (recurrences.put_in, recurrences.balanced, recurrences.growing),  # x′ = x + …
     "difference": (difference.solved,),  # x′ = m x + s
@@ -53,7 +55,7 @@ PRODUCTS = {
 
 #: classes that add and multiply, or say what they leave out
 ALGEBRAS = {
-    ("base.answers.results", "Law"): "what a series prints; sums of statements as a user writes them",
+    ("symbolic.series.asymptotic_law", "Law"): "what a series prints; sums of statements as a user writes them",
     ("base.answers.results", "Solution"): "a number with its error",
     ("functions.elementary.record", "End"): "the alternating series of one head, an enclosure",
     ("functions.growth", "Bound"): "upper bounds c·|z|^p",

@@ -12,7 +12,7 @@ import sympy as sp
 from flint import fmpq
 
 import meanfield as mf
-from meanfield.base.answers.results import Law, MeanFieldError, Status, Term
+from meanfield.base.answers.results import MeanFieldError, Status, Term
 from meanfield.base.answers.terms import onset_of
 from meanfield.base.symbols import K, Z, l
 from meanfield.cli.terminal.output import law_rows
@@ -23,6 +23,7 @@ from meanfield.symbolic.asymptotics.higher_order.series_solution import Correcti
 from meanfield.symbolic.asymptotics.log_growth import exponential, grown, regular
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import average
+from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import Atoms, of
 from meanfield.symbolic.series.ring import any_logs, key
 from meanfield.symbolic.series.truncated import Calculus, Truncated

@@ -9,9 +9,10 @@ import pytest
 import sympy as sp
 from flint import fmpq
 
-from meanfield.base.answers.results import Law, MeanFieldError, Term
+from meanfield.base.answers.results import MeanFieldError, Term
 from meanfield.base.symbols import K, l
 from meanfield.symbolic.asymptotics.scaling import _integrated, decay, logarithm, path
+from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, expression, of, rational
 from meanfield.symbolic.series.difference import solved
 from meanfield.symbolic.series.exponents import NONE, Basis, NoFurther

@@ -18,7 +18,7 @@ import sympy as sp
 from flint import arb, fmpq
 
 import meanfield as mf
-from meanfield.base.answers.results import Law, Term
+from meanfield.base.answers.results import Term
 from meanfield.base.symbols import K, Z, z
 from meanfield.functions import balls
 from meanfield.functions.series.ball_series import ball_series, coefficients
@@ -29,6 +29,7 @@ from meanfield.symbolic.averages.expansions.moments import Moment, moment
 from meanfield.symbolic.averages.expansions.powerlog import Sums
 from meanfield.symbolic.averages.node import Integrand
 from meanfield.symbolic.fixed_points.half_line import sign_at_infinity
+from meanfield.symbolic.series.asymptotic_law import Law
 
 # formula, the same even part f(z) + f(-z) in mpmath
 TAILS = {

@@ -15,7 +15,7 @@ import sympy as sp
 from meanfield.base.answers.export import plain
 from meanfield.base.answers.latex import aligned
 from meanfield.base.answers.plain_text import COLUMNS, wrapped
-from meanfield.base.answers.results import DEEP, Law, MeanFieldError, Status, Term, one_line
+from meanfield.base.answers.results import DEEP, MeanFieldError, Status, Term, one_line
 from meanfield.base.answers.terms import onset_mark
 from meanfield.base.arguments import position_of, shown
 from meanfield.base.quantities import QUANTITIES
@@ -30,6 +30,7 @@ from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, destina
 from meanfield.symbolic.fixed_points.certified_roots import from_ball
 from meanfield.symbolic.fixed_points.marginality import log_of, phase_of
 from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbolic.series.asymptotic_law import Law
 
 CONSTANT = sp.Symbol("C", real=True)  # what depends on the start
 SHOWN = 18  # digits of a coefficient that is not exact

@@ -16,11 +16,12 @@ from typing import Any
 import sympy as sp
 from flint import fmpq
 
-from meanfield.base.answers.results import Law, MeanFieldError, Term
+from meanfield.base.answers.results import MeanFieldError, Term
 from meanfield.base.arguments import shown, validated
 from meanfield.base.symbols import K
 from meanfield.functions.reading.parser import expression
 from meanfield.symbolic.averages.expansions.powerlog import Sums, left_out
+from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ONE, Atoms
 from meanfield.symbolic.series.exponents import NONE, Basis
 from meanfield.symbolic.series.recurrences import Power, Powers, along, growing

@@ -19,13 +19,14 @@ from flint import fmpq
 
 from meanfield.base.answers.export import plain
 from meanfield.base.answers.latex import aligned
-from meanfield.base.answers.results import Law, MeanFieldError, Status, Term, of_start
+from meanfield.base.answers.results import MeanFieldError, Status, Term, of_start
 from meanfield.base.quantities import QUANTITIES
 from meanfield.base.symbols import K, l
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.correlator_laws.settings import Setting
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ZERO, Exact, expression
 from meanfield.symbolic.series.difference import NotFar, home_of, solved
 from meanfield.symbolic.series.ring import Key, any_logs, key

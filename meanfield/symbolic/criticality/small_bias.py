@@ -9,12 +9,13 @@ from __future__ import annotations
 import sympy as sp
 from flint import fmpq
 
-from meanfield.base.answers.results import Law, MeanFieldError, Term
+from meanfield.base.answers.results import MeanFieldError, Term
 from meanfield.base.symbols import K, Z
 from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import average
+from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, expression, rational
 from meanfield.symbolic.series.ring import any_logs, key
 from meanfield.symbolic.series.truncated import Calculus, Truncated

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.base.answers.results import InfiniteAverage, Law, MeanFieldError, NoClosedForm, Term
+from meanfield.base.answers.results import InfiniteAverage, MeanFieldError, NoClosedForm, Term
 from meanfield.base.arguments import validated, whole
 from meanfield.base.symbols import K, Z, recognise
 from meanfield.functions import zeros
@@ -23,6 +23,7 @@ from meanfield.symbolic.averages.expansions.mellin import half_moment, moment_te
 from meanfield.symbolic.averages.expansions.moments import Moment, moment
 from meanfield.symbolic.averages.expansions.powerlog import Key, Sums, left_out
 from meanfield.symbolic.averages.node import Average, average, expression, outermost
+from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.truncated import Truncated
 
 _T = sp.Symbol("|z|", positive=True)  # messages show it

@@ -13,11 +13,12 @@ from functools import cache
 import sympy as sp
 from flint import fmpq
 
-from meanfield.base.answers.results import Law, MeanFieldError, Term
+from meanfield.base.answers.results import MeanFieldError, Term
 from meanfield.base.symbols import K
 from meanfield.functions import balls
 from meanfield.functions.series.taylor import taylor
 from meanfield.symbolic.series import ring
+from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ZERO, Atoms, Exact, rational
 from meanfield.symbolic.series.exponents import Basis
 from meanfield.symbolic.series.expression_series import ExpressionSeries, no_rule
