@@ -22,7 +22,7 @@ symbolic.averages: base closed_form dominant singular_ends oscillatory_half_line
 symbolic.averages.nodes: equal_norms unequal_norms group_functions maxima pools softmax_digits overlap spheres
     shared_averages
 symbolic.averages.expansions: finite_parts powerlog mellin moments expansion
-symbolic.series: expression_series coefficients exponents ring truncated asymptotic_law
+symbolic.series: expression_series coefficients exponents ring truncated exponential_sums asymptotic_law
 symbolic: equality steps recursion parity coordinates
 symbolic.recursions: naming coordinate coordinate_walk record_rules pooling_rule gates block_recursions first
     numbered gradient_recursions batch

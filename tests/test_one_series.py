@@ -21,6 +21,7 @@ from meanfield.symbolic.criticality import small_bias
 from meanfield.symbolic.series import difference, recurrences
 from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import Atoms, Exact
+from meanfield.symbolic.series.exponential_sums import ExponentialSums
 from meanfield.symbolic.series.exponents import Basis
 from meanfield.symbolic.series.expression_series import ExpressionSeries
 from meanfield.symbolic.series.ring import Ring
@@ -34,6 +35,7 @@ HOMES = {
     "exponents": (Basis,),
     "ring": (Ring, Ring.product, Ring.composed, Ring.solved, Ring.summed),  # summed: Σ over layers
     "truncated": (Truncated, Calculus),
+    "exponential_sums": (ExponentialSums,),
     "asymptotic_law": (Law,),
     "expression_series": (ExpressionSeries,),
     "recurrences": (recurrences.put_in, recurrences.balanced, recurrences.growing),  # x′ = x + …
@@ -55,7 +57,8 @@ PRODUCTS = {
 
 #: classes that add and multiply, or say what they leave out
 ALGEBRAS = {
-    ("symbolic.series.asymptotic_law", "Law"): "what a series prints; sums of statements as a user writes them",
+    ("symbolic.series.asymptotic_law", "Law"): "what a series prints, computed as the next line",
+    ("symbolic.series.exponential_sums", "ExponentialSums"): "one truncated series for each exponential",
     ("base.answers.results", "Solution"): "a number with its error",
     ("functions.elementary.record", "End"): "the alternating series of one head, an enclosure",
     ("functions.growth", "Bound"): "upper bounds c·|z|^p",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -27,16 +27,7 @@ from meanfield.base.answers.terms import (
     refuse_before,
 )
 from meanfield.base.errors import MeanFieldError, one_line
-
-SERIES = 4  # powers of what follows the leading term, in a power of an exact sum
-
-
-@dataclass(frozen=True)
-class _Rest:
-    """What a law leaves out: O(term), or o(term) where `strict`; None for a term smaller than every power."""
-
-    term: Term | None
-    strict: bool = False
+from meanfield.symbolic.series.exponential_sums import ExponentialSums
 
 
 @dataclass(frozen=True)
@@ -167,9 +158,7 @@ class Law(Result):
 
     def __add__(self, other: Any) -> Law:
         other = self._like(other)
-        if other is None:
-            return NotImplemented
-        return self._made((*self.terms, *other.terms), [self._rest(), other._rest()], other)
+        return NotImplemented if other is None else self._computed(ExponentialSums.plus, other)
 
     def __neg__(self) -> Law:
         return self * -1
@@ -183,20 +172,7 @@ class Law(Result):
 
     def __mul__(self, other: Any) -> Law:
         other = self._like(other)
-        if other is None:
-            return NotImplemented
-        rests = []
-        for one, two in ((self, other), (other, self)):
-            rest, beyond = one._rest(), two._rest()
-            if rest is None or (not two.terms and beyond is None):  # nothing left out, or times 0
-                continue
-            lead = two.terms[0] if two.terms else beyond.term  # type: ignore[union-attr]
-            if rest.term is not None and lead is not None:
-                rest = _Rest(replace(rest.term.times(lead), coefficient=sp.S.One), rest.strict)
-            elif lead is not None and lead.rate != 0 and lead.size(self.point) > (0,):  # small times e^x: below e^x
-                rest = _Rest(replace(lead, coefficient=sp.S.One), True)
-            rests.append(rest)
-        return self._made([a.times(b) for a in self.terms for b in other.terms], rests, other)
+        return NotImplemented if other is None else self._computed(ExponentialSums.times, other)
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -211,30 +187,12 @@ class Law(Result):
         """Its n-th power: a series in what follows the leading term, ended where that is not known, or after SERIES
         powers of it. Raises: MeanFieldError where a logarithm leads a sum and n is no whole number ≥ 0."""
         n = sp.sympify(n)
-        if n.is_Integer and n >= 0:
-            total = self._made([Term(sp.S.One)], [])
-            for _ in range(int(n)):
-                total = total * self
-            return total
-        lead, rest = self.leading, self._rest()
-        alone = len(self.terms) == 1 and rest is None
-        if not self.terms or (lead.logs != 0 and not alone):
+        alone = len(self.terms) == 1 and self.remainder == "zero"
+        if not (n.is_Integer and n >= 0) and (not self.terms or (self.leading.logs != 0 and not alone)):
             raise MeanFieldError(
                 f"The power {n} of {self.text()} is not available: only a plain power of x can lead it."
             )
-        scale = lead.to(n)
-        if alone:
-            return self._made([scale], [])
-        # without its leading term, in the place of the quotient less 1: c·(1/c) of a float is 1 to rounding only
-        beside = self._made([t for t in self.terms if t is not lead], [rest])
-        w = beside * Law(self.variable, self.point, (lead.to(sp.S.NegativeOne),))
-        total, part = self._made([Term(sp.S.One)], []), self._made([Term(sp.S.One)], [])
-        for k in range(1, SERIES + 1):
-            part = part * w
-            total = total + sp.binomial(n, k) * part
-        left = part * w
-        beyond = _Rest(replace(left.terms[0], coefficient=sp.S.One)) if left.terms else left._rest()
-        return self._made(total.terms, [total._rest(), beyond]) * self._made([scale], [])
+        return self._computed(lambda sums, x: sums.power(x, n))
 
     def __lt__(self, other: Any) -> bool:
         """Whether it is of smaller order than another law, or a number: the quotient tends to 0."""
@@ -248,15 +206,8 @@ class Law(Result):
         other = self._like(other)
         if other is None or not (self.terms or other.terms):
             raise MeanFieldError("Two laws of the same variable, or a law and a number, can be compared.")
-        sizes: list[tuple[Any, ...]] = []
-        bare = []
-        for one in (self, other):
-            rest = None if one.terms else one._rest()
-            bare.append(rest is not None)
-            if not one.terms and (rest is None or rest.term is None):
-                sizes.append((-math.inf,))
-            else:
-                sizes.append((one.terms[0] if one.terms else rest.term).size(self.point))  # type: ignore[union-attr]
+        sizes = [one._size() for one in (self, other)]
+        bare = [not one.terms and one.remainder != "zero" for one in (self, other)]
         order = (sizes[0] > sizes[1]) - (sizes[0] < sizes[1])
         if (bare[0] and order > 0) or (bare[1] and order < 0):  # O(x) may be as small as one likes
             return 0
@@ -282,44 +233,22 @@ class Law(Result):
             raise MeanFieldError(f"A law meets {number}, which is no finite real number.")
         return Law(self.variable, self.point, (Term(number),) if number != 0 else ())
 
-    def _rest(self) -> _Rest | None:
-        if self.remainder == "zero":
-            return None
-        if self.remainder == "exponential":
-            return _Rest(None)
-        if self.remainder == "smaller" and not self.terms:
-            raise MeanFieldError("The leading order of this law is not known, so nothing can be computed with it.")
+    def _size(self) -> tuple[Any, ...]:
+        """What orders laws: the size of the leading term, or of what is left out where there is none."""
+        if self.terms:
+            return self.terms[0].size(self.point)
         if self.remainder == "smaller":
-            return _Rest(replace(self.terms[-1], coefficient=sp.S.One), True)
-        return _Rest(Term(sp.S.One, sp.sympify(self.remainder), self.remainder_logs))
+            raise MeanFieldError("The leading order of this law is not known, so nothing can be computed with it.")
+        if isinstance(self.remainder, str):
+            return (-math.inf,)
+        return Term(sp.S.One, sp.sympify(self.remainder), self.remainder_logs).size(self.point)
 
-    def _made(self, terms: Any, rests: list[_Rest | None], other: Law | None = None) -> Law:
-        """The law of these terms, like ones added, those that a remainder covers left out; it begins where this law
-        and the other one have begun."""
-        made = self._summed(terms, rests)
-        return replace(made, after=max([1.0, *(one.onset or one.after for one in (self, other) if one is not None)]))
-
-    def _summed(self, terms: Any, rests: list[_Rest | None]) -> Law:
-        found: dict[tuple[Any, ...], Term] = {}
-        for t in terms:
-            old = found.get(t._kind)
-            found[t._kind] = t if old is None else replace(t, coefficient=sp.expand(old.coefficient + t.coefficient))
-        known = [r for r in rests if r is not None and r.term is not None]
-        worst = max(known, key=lambda r: (r.term.size(self.point), not r.strict), default=None)  # type: ignore[union-attr]
-        kept = [t for t in found.values() if t.coefficient != 0]
-        kept.sort(key=lambda t: t.size(self.point), reverse=True)
-        small = any(r is not None and r.term is None for r in rests)
-        if small:  # nothing that is itself smaller than every power outlives it
-            kept = [t for t in kept if t.size(self.point)[0] >= 0]
-        if worst is None:
-            tail = "exponential" if small else "zero"
-            return Law(self.variable, self.point, tuple(kept), tail)
-        edge = worst.term.size(self.point)  # type: ignore[union-attr]
-        kept = [t for t in kept if t.size(self.point) > edge or (worst.strict and t.size(self.point) == edge)]
-        at_edge = bool(kept) and kept[-1].size(self.point) == edge
-        if at_edge or worst.term.rate != 0:  # type: ignore[union-attr]
-            return Law(self.variable, self.point, tuple(kept), "smaller")
-        return Law(self.variable, self.point, tuple(kept), worst.term.power, worst.term.logs)  # type: ignore[union-attr]
+    def _computed(self, operation: Callable[..., Any], *others: Law) -> Law:
+        """The law of an operation on the series of laws; it begins where these have begun."""
+        sums, laws = ExponentialSums(self.point), (self, *others)
+        found = operation(sums, *[sums.of(one.terms, one.remainder, one.remainder_logs) for one in laws])
+        after = max([1.0, *(one.onset or one.after for one in laws)])
+        return Law(self.variable, self.point, *sums.stated(found), after=after)
 
     def coefficient(self, power: object) -> sp.Expr:
         """The coefficient of x^power (no logarithm, no exponential)."""

@@ -179,7 +179,7 @@ class Ring:
             out.append(part)
             if len(out) == most:
                 break
-            if len(out) > MOST:
+            if len(out) > self.most:
                 raise TooLong
             part = self.product(part, a)
         return out

@@ -65,7 +65,7 @@ class Calculus:
     atoms: numbers with a name; irrational: λ of exponents a + bλ, value: a rational near it; bases: those of
     exponentials, numbers > 0 other than 1; is_zero: whether a coefficient with atoms is 0; transient: whether what is
     exponentially smaller is left out everywhere; basis: the irrational numbers of exponents, where there are several;
-    deep, most: powers of 1/l, and terms, of a series that is known without end.
+    deep: powers of 1/l of a series that is known without end; depth: of 1/log l; most: terms of a series.
     """
 
     atoms: Atoms
@@ -76,11 +76,12 @@ class Calculus:
     transient: bool = False
     basis: Basis | None = None
     deep: fmpq = field(default_factory=lambda: fmpq(30))
+    depth: fmpq = DEPTH
     most: int = MOST
 
     def ring(self, rest: Key | None) -> Ring:
         floor = self.deep if rest is None else -self.size(rest)
-        return Ring(self.atoms, floor, DEPTH, self.irrational, self.value, None, self.basis, self.most)
+        return Ring(self.atoms, floor, self.depth, self.irrational, self.value, None, self.basis, self.most)
 
     @cached_property
     def order(self) -> Ring:
