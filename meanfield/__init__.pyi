@@ -11,7 +11,6 @@ from . import symbolic as symbolic
 from . import training as training
 from . import tuning as tuning
 from .base import symbols as symbols
-from .base.answers.results import Law as Law
 from .base.answers.results import MeanFieldError as MeanFieldError
 from .base.answers.results import Solution as Solution
 from .base.answers.results import Status as Status
@@ -48,6 +47,7 @@ from .recipes.by_name import recipe as recipe
 from .recipes.one_recipe import Recipe as Recipe
 from .symbolic.averages.asked import average as average
 from .symbolic.equality import equal as equal
+from .symbolic.series.asymptotic_law import Law as Law
 from .theory.deriving import derive as derive
 from .theory.gaussian_processes import nngp as nngp
 from .theory.gaussian_processes import ntk as ntk

@@ -20,7 +20,7 @@ functions.reading: callables spellings parser
 symbolic.averages: base closed_form dominant singular_ends oscillatory_half_lines enclosure nested node
 symbolic.averages.nodes: equal_norms unequal_norms
 symbolic.averages.expansions: powerlog mellin expansion
-symbolic.series: expression_series
+symbolic.series: expression_series coefficients exponents ring truncated exponential_sums asymptotic_law
 symbolic: equality steps recursion coordinates
 symbolic.recursions: naming coordinate coordinate_walk record_rules block_recursions first numbered gradient_recursions
 numeric.quadrature: evaluation rules branches waves gaussian_averages
@@ -40,7 +40,7 @@ ROOMS = (
     "symbolic.correlator_laws", "symbolic.criticality", "symbolic.finite_width", "symbolic.fixed_points",
     "symbolic.recursions.tokens", "training", "tuning",
 )  # fmt: skip
-MOST = 24_000  # lines of the core
+MOST = 25_000  # lines of the core
 
 
 def listed() -> set[str]:

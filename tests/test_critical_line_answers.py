@@ -12,7 +12,7 @@ from meanfield.base.answers.results import MeanFieldError, Status
 from meanfield.base.symbols import K, Z, sigma_w
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.criticality.critical_lines import CriticalLine, _at_zero, _inverse, _positive, _ray
-from meanfield.symbolic.criticality.small_bias import _composed, _power, inverted
+from meanfield.symbolic.criticality.small_bias import inverted
 
 z, R = Z[0], sp.Rational
 MEAN, NUMBER = average(sp.tanh(z) ** 2, 1), 0.39429449  # by quadrature
@@ -175,14 +175,3 @@ def test_lines_that_do_not_reach_small_biases():
     for b, said in cases:
         with pytest.raises(MeanFieldError, match=said):
             inverted(one, b, 1)
-
-
-def test_powers_and_compositions_of_series():
-    u = sp.Symbol("u")
-    a = [sp.S.One, sp.S(3), R(-1, 2), sp.S(2)]
-    for r in (R(1, 3), sp.S(-1), sp.S(4)):
-        exact = sp.series(sum(c * u**k for k, c in enumerate(a)) ** r, u, 0, 4).removeO()
-        assert _power(a, r) == [exact.coeff(u, k) for k in range(4)]
-    inner = [sp.S.Zero, sp.S(2), sp.S(-3), sp.S.One]
-    exact = sp.expand(sum(c * sum(d * u**j for j, d in enumerate(inner)) ** k for k, c in enumerate(a)))
-    assert _composed(a, inner) == [exact.coeff(u, k) for k in range(4)]

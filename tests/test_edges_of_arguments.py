@@ -13,9 +13,10 @@ import sympy as sp
 from meanfield import MeanFieldError
 from meanfield.base import arguments as ask
 from meanfield.base.answers.named import given_values, values_by_name
-from meanfield.base.answers.results import Estimate, Law, Status, Term
+from meanfield.base.answers.results import Estimate, Status, Term
 from meanfield.base.errors import KEPT, LONGEST, abbreviated, one_line
 from meanfield.correlators.several_inputs import _per_layer
+from meanfield.symbolic.series.asymptotic_law import Law
 
 x = sp.Symbol("x", positive=True)
 

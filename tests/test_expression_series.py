@@ -10,7 +10,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Z
 from meanfield.numeric.lowering.near_zero import NearZero, size
 from meanfield.symbolic.averages.expansions.expansion import at_zero
-from meanfield.symbolic.averages.expansions.powerlog import Sums, from_law
+from meanfield.symbolic.averages.expansions.powerlog import Sums
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.correlator_laws.local_series import near_zero
 from meanfield.symbolic.series.coefficients import Atoms
@@ -21,14 +21,14 @@ EXPRESSIONS = (3 * SQUARE**2 / K - SLOPE, (K + SQUARE) ** -2, SQUARE * SLOPE / (
 
 def coefficients(e: sp.Expr) -> list[dict[sp.Rational, sp.Expr]]:
     """Power of K → coefficient, by each kind of series, with the power that is not known."""
-    nodes = {n: from_law(at_zero(n, 4)) for n in (SQUARE, SLOPE)}
-    logs = Sums(1, nodes, sp.Integer(5))(e)
+    sums = Sums(1, sp.Integer(5))
+    sums.known |= {n: sums.of_law(at_zero(n, 4)) for n in (SQUARE, SLOPE)}
     atoms = Atoms()
     exact = near_zero(atoms, 4)(e)
     with mp.workdps(60):
         digits = NearZero()(e)
     return [
-        {p: c for (p, _), c in logs.terms.items()},
+        {p: c for (p, _), c in sums.terms(sums(e)).items()},
         {-sp.Rational(int(k[0].p), 2 * int(k[0].q)): atoms.expr(c) for k, c in exact.terms.items()},
         {-sp.Rational(int(k[0].p), 2): size(c) for k, c in digits.terms.items() if abs(size(c)) > mp.mpf(10) ** -30},
     ]
@@ -49,7 +49,7 @@ def test_what_has_no_rule_is_refused(e):
     with pytest.raises(MeanFieldError, match="is not among the rules"):
         near_zero(Atoms(), 3)(e)
     with pytest.raises(MeanFieldError, match="is not among the rules"):
-        Sums(1, {}, sp.Integer(2))(sp.beta(K, 1))
+        Sums(1, sp.Integer(2))(sp.beta(K, 1))
 
 
 def test_a_power_of_what_is_not_known_is_refused():

@@ -15,7 +15,7 @@ from meanfield.functions import balls
 from meanfield.symbolic.averages.expansions import finite_parts
 from meanfield.symbolic.averages.expansions.finite_parts import exact, outer_ball
 from meanfield.symbolic.averages.expansions.moments import moment
-from meanfield.symbolic.averages.expansions.powerlog import Sum, expand, from_law
+from meanfield.symbolic.averages.expansions.powerlog import Sums
 
 t = finite_parts.t
 R = sp.Rational
@@ -121,11 +121,11 @@ FUNCTIONS = {  # near 0: F, the terms of its sum, the remainder
     "falling": (1 / K + 4 + K, {(-sp.S.One, 0): sp.S.One, (sp.S.Zero, 0): sp.Integer(4)}, (sp.S.One, 0)),
 }
 OPERATIONS = {
-    "sum": (lambda a, b: a + b, lambda x, y: x + y),
-    "product": (lambda a, b: a * b, lambda x, y: x * y),
-    "square": (lambda a, b: a.power(sp.Integer(2), sp.Integer(2)), lambda x, y: x**2),
-    "inverse": (lambda a, b: a.power(-sp.S.One, sp.Integer(2)), lambda x, y: 1 / x),
-    "root": (lambda a, b: a.power(R(1, 2), sp.Integer(2)), lambda x, y: sp.sqrt(x)),
+    "sum": (Sums.plus, lambda x, y: x + y),
+    "product": (Sums.times, lambda x, y: x * y),
+    "square": (lambda sums, a, b: sums.power(a, sp.Integer(2)), lambda x, y: x**2),
+    "inverse": (lambda sums, a, b: sums.power(a, -sp.S.One), lambda x, y: 1 / x),
+    "root": (lambda sums, a, b: sums.power(a, R(1, 2)), lambda x, y: sp.sqrt(x)),
 }
 
 
@@ -135,18 +135,18 @@ OPERATIONS = {
 def test_sums_leave_out_what_they_say(name, operation, end):
     """|F - sum| falls as K^r |log K|^m, at both ends (1/K instead of K), and no more slowly."""
     act, truth = OPERATIONS[operation]
-    given = []
+    given, sums = [], Sums(end, sp.Integer(2))
     for F, terms, rest in (FUNCTIONS[name], FUNCTIONS["logs" if operation == "product" else "plain"]):
         turned = {(end * p, m): c * end**m for (p, m), c in terms.items()}  # log(1/K) = -log K
-        given.append((F.subs(K, K**end), Sum(end, turned, (end * rest[0], rest[1]))))
+        given.append((F.subs(K, K**end), sums.of(turned, (end * rest[0], rest[1]))))
     (F, a), (G, b) = given
-    found = act(a, b)
-    law = found.law()
-    assert from_law(law).terms == found.terms and law.point == (0 if end > 0 else sp.oo)
+    found = act(sums, a, b)
+    law, terms = sums.law(found), sums.terms(found)
+    assert sums.terms(sums.of_law(law)) == terms and law.point == (0 if end > 0 else sp.oo)
     sizes = []
     for k in (8, 16):
         at = sp.Rational(1, 10**k) ** end
-        written = sp.Add(*[c * K**p * L**m for (p, m), c in found.terms.items()])
+        written = sp.Add(*[c * K**p * L**m for (p, m), c in terms.items()])
         left = sp.N((truth(F, G) - written).subs(K, at), 30, maxn=400)
         scale = sp.N((K**law.remainder * sp.Abs(L) ** law.remainder_logs).subs(K, at), 30)
         sizes.append(abs(left / scale))
@@ -160,18 +160,21 @@ def test_functions_of_sums_and_what_has_none():
         (sp.atan(K) * K, {(2, 0): 1}),
         (sp.sqrt(K) * sp.exp(-1 / K), {}),
     ):
-        found = expand(e, 1, {}, sp.Integer(2))
-        assert {k: v for k, v in found.terms.items() if k[0] <= 2} == terms
-    assert expand(sp.exp(-1 / K), 1, {}, sp.Integer(2)).exponential
-    assert expand(sp.exp(-1 / K), -1, {}, sp.Integer(2)).terms[-sp.S.One, 0] == -1
+        sums = Sums(1, sp.Integer(2))
+        assert {k: v for k, v in sums.terms(sums(e)).items() if k[0] <= 2} == terms
+    assert Sums(1, sp.Integer(2))(sp.exp(-1 / K)).small
+    far = Sums(-1, sp.Integer(2))
+    assert far.terms(far(sp.exp(-1 / K)))[-sp.S.One, 0] == -1
     for bad, words in ((sp.exp(1 / K), "no power-law expansion"), (sp.atan(1 / K), "the argument grows")):
         with pytest.raises(MeanFieldError, match=words):
-            expand(bad, 1, {}, sp.Integer(2))
+            Sums(1, sp.Integer(2))(bad)
     node = sp.Function("node")(K)
-    leading = {node: Sum(1, {(sp.S.Zero, 1): sp.S.One}, (sp.S.One, 0))}
-    with pytest.raises(MeanFieldError, match="a logarithm leads"):
-        expand(K / node, 1, leading, sp.Integer(2))
-    with pytest.raises(MeanFieldError, match="its leading order is not known"):
-        expand(1 / node, 1, {node: Sum(1, {}, (sp.S.One, 0))}, sp.Integer(2))
-    with pytest.raises(MeanFieldError, match=r"The limit of .* is not known"):
-        expand(sp.tanh(node), 1, {node: Sum(1, {}, (sp.S.Zero, 0))}, sp.Integer(2))
+    for e, terms, rest, words in (
+        (K / node, {(sp.S.Zero, 1): sp.S.One}, sp.S.One, "a logarithm leads"),
+        (1 / node, {}, sp.S.One, "its leading order is not known"),
+        (sp.tanh(node), {}, sp.S.Zero, r"The limit of .* is not known"),
+    ):
+        sums = Sums(1, sp.Integer(2))
+        sums.known[node] = sums.of(terms, (rest, 0))
+        with pytest.raises(MeanFieldError, match=words):
+            sums(e)

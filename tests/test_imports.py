@@ -50,7 +50,8 @@ functions.reading.callables functions.reading.formula functions.reading.spelling
 functions.ranges functions.growth functions.isolation functions.zeros functions.derivatives functions.piecewise
 functions.regions functions.activations functions.signs functions.consistency
 symbolic.series.coefficients symbolic.series.exponents symbolic.series.ring symbolic.series.recurrences
-symbolic.series.truncated symbolic.series.difference symbolic.series.expression_series
+symbolic.series.truncated symbolic.series.exponential_sums symbolic.series.asymptotic_law symbolic.series.difference
+symbolic.series.expression_series
 symbolic.averages.base symbolic.averages.closed_form symbolic.averages.dominant symbolic.averages.singular_ends
 symbolic.averages.oscillatory_half_lines symbolic.averages.enclosure symbolic.averages.nested
 symbolic.averages.existence symbolic.averages.node symbolic.averages.asked

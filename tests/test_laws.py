@@ -8,8 +8,9 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.answers.results import Law, MeanFieldError, Term
+from meanfield.base.answers.results import MeanFieldError, Term
 from meanfield.base.symbols import K, l
+from meanfield.symbolic.series.asymptotic_law import Law
 
 HALF = sp.Rational(1, 2)
 
@@ -84,6 +85,26 @@ def test_exponentials_and_smaller_orders():
     assert (law((1, 0), remainder="exponential") * EXACT).remainder == "exponential"
     with pytest.raises(MeanFieldError, match="no term of a Law"):
         growing * law((1, 0, 0, 1, HALF))
+
+
+def test_what_is_left_out_of_sums_of_exponentials():
+    """o(·) keeps the term itself through a power, and covers all that grows less; O(·) beside e^x is small in relation
+    to it; what is smaller than every power swallows terms that fall exponentially, and stays so small times a power."""
+    assert_series(1 / law((2, 1), remainder="smaller"), "1/(2*l) + smaller order")
+    growing = law((4, 1, 0, 2), remainder=sp.S.One)
+    assert_series(growing**HALF, "2*sqrt(l)*exp(l) + smaller order")
+    assert_series(law((1, 0, 0, 1), remainder="smaller") + EXACT, "exp(l) + smaller order")
+    assert_series(growing * growing, "16*l**2*exp(4*l) + smaller order")
+    two = law((1, 1, 0, 1), (1, 0, 0, 1), remainder=sp.S.Zero)
+    assert_series(two**3, "l**3*exp(3*l) + 3*l**2*exp(3*l) + 3*l*exp(3*l) + exp(3*l) + smaller order")
+    small = law(remainder="exponential")
+    assert_series(small * law(remainder=sp.Integer(3)), "0 + exponentially small")
+    assert_series(small * law((1, 2, 0, 1)), "0 + smaller order")
+    assert_series(law((1, 1), (1, 1, 0, -1), remainder="smaller") + small, "l + exponentially small")
+    with pytest.raises(MeanFieldError, match="of a logarithm is not computed with"):
+        1 + law((1, 1, sp.sqrt(2)))
+    with pytest.raises(MeanFieldError, match="leading order of this law is not known"):
+        1 + law(remainder="smaller")
 
 
 def test_values_and_refusals():

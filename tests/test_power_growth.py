@@ -10,9 +10,10 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.answers.results import Law, Term
+from meanfield.base.answers.results import Term
 from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics import depth
+from meanfield.symbolic.series.asymptotic_law import Law
 
 EDGES = np.array([0, *2.0 ** np.arange(-1, 11)])
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)

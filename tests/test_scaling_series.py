@@ -9,14 +9,15 @@ import pytest
 import sympy as sp
 from flint import fmpq
 
-from meanfield.base.answers.results import Law, MeanFieldError, Term
+from meanfield.base.answers.results import MeanFieldError, Term
 from meanfield.base.symbols import K, l
 from meanfield.symbolic.asymptotics.scaling import _integrated, decay, logarithm, path
+from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, expression, of, rational
 from meanfield.symbolic.series.difference import solved
 from meanfield.symbolic.series.exponents import NONE, Basis, NoFurther
 from meanfield.symbolic.series.recurrences import along, growing, put_in
-from meanfield.symbolic.series.ring import UNIT, Ring, key, plus
+from meanfield.symbolic.series.ring import UNIT, Ring, any_logs, key, plus
 from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 R, S = sp.Rational, sp.S
@@ -98,11 +99,12 @@ def test_a_linear_recurrence_has_every_term_above_what_it_leaves_out():
     of the multiplier on the leading one."""
     calc = Calculus(Atoms())
     half = fmpq(-1, 2)
-    far, near = (Truncated({key(half): ONE}, rest) for rest in (fmpq(-9), fmpq(-9, 5)))
+    far, near = (Truncated({key(half): ONE}, rest) for rest in (any_logs(-9), any_logs(fmpq(-9, 5))))
     multiplier = Truncated({UNIT: ONE, key(-2): of(fmpq(1, 4))}, None)
     found = [solved(calc, multiplier, s, lambda: ZERO) for s in (far, near)]
-    assert found[1].rest == fmpq(-4, 5)
-    assert found[1].terms == {k: c for k, c in found[0].terms.items() if k[0] > found[1].rest}
+    edge = calc.edge(found[1])
+    assert edge == fmpq(-4, 5)
+    assert found[1].terms == {k: c for k, c in found[0].terms.items() if k[0] > edge}
     assert found[1].terms == {key(-half): of(fmpq(2)), key(half): of(fmpq(-3, 2))}
 
 
@@ -110,19 +112,46 @@ def test_layers_and_powers_of_truncated_series():
     """The layer after the one before is the same; x·x^{-1} is 1; (x^{1/2})² is x; each down to what it leaves out."""
     calc = Calculus(Atoms(), bases=(sp.Integer(3),))
     logs = {(NONE, NONE, fmpq(1), 0): of(fmpq(2)), key(-1): of(fmpq(5, 7))}
-    x = Truncated({key(2): ONE, key(1): of(fmpq(-4))} | logs, fmpq(-3), (fmpq(1),))
+    x = Truncated({key(2): ONE, key(1): of(fmpq(-4))} | logs, any_logs(-3), (fmpq(1),))
     after = calc.later(x)
     assert calc.later(after, -1) == x
     assert (after.terms[key(2)].number, after.terms[key(1)].number) == (3, 3 * (2 - 4))
     one = calc.times(x, calc.power(x, -1))
-    assert one.terms == {UNIT: ONE} and one.rest == -5 and one.rate == (fmpq(0),)
+    assert one.terms == {UNIT: ONE} and calc.edge(one) == -5 and one.rate == (fmpq(0),)
     plain = Truncated(x.terms, x.rest, (fmpq(0),))
     root = calc.real_power(plain, fmpq(1, 2))
-    assert calc.times(root, root) == plain and root.rest == -4
+    assert calc.times(root, root) == plain and calc.edge(root) == -4
     with pytest.raises(MeanFieldError, match="Only a plain power of l can lead"):
         calc.real_power(Truncated(logs, None, (fmpq(0),)), fmpq(1, 2))
     with pytest.raises(MeanFieldError, match="divided by is not known"):
-        calc.power(Truncated({}, fmpq(-1), (fmpq(0),)), -1)
+        calc.power(Truncated({}, any_logs(-1), (fmpq(0),)), -1)
+
+
+def test_powers_and_compositions_of_truncated_series():
+    """In y = 1/l, each down to where it is known; with a reach, to the first power that is not worked out."""
+    calc, y, numbers = Calculus(Atoms()), sp.Symbol("y"), [1, 3, -R(1, 2), 2]
+
+    def series(given: list) -> Truncated:
+        return calc.made({key(-k): of(rational(c)) for k, c in enumerate(given)}, any_logs(-4), ())
+
+    def seen(found: Truncated) -> list:
+        return [expression(found.terms.get(key(-k), ZERO).number) for k in range(4)]
+
+    whole = sum(c * y**k for k, c in enumerate(numbers))
+    for r in (R(1, 3), S(-1), S(4)):
+        exact = sp.series(whole**r, y, 0, 4).removeO()
+        found = calc.real_power(series(numbers), rational(r))
+        assert seen(found) == [exact.coeff(y, k) for k in range(4)] and found.rest == any_logs(-4)
+    short = calc.real_power(series(numbers), fmpq(-1), fmpq(2))
+    assert short.rest == key(-3) and seen(short) == [1, -3, R(19, 2), 0]
+    inner = [0, 2, -3, 1]
+    exact = sp.expand(sum(c * sum(d * y**j for j, d in enumerate(inner)) ** k for k, c in enumerate(numbers)))
+    found = calc.composed(series(inner), lambda k: of(rational((*numbers, 0)[k])))
+    assert seen(found) == [exact.coeff(y, k) for k in range(4)]
+    even = calc.composed(series(inner), lambda k: of(fmpq(int(k == 2))), fmpq(2))
+    assert even.rest == key(-3) and even.terms == {key(-2): of(fmpq(4))}  # x² is known to y^5, but not asked for
+    with pytest.raises(MeanFieldError, match="does not fall as a power"):
+        calc.composed(series([1, 1]), lambda k: ONE, fmpq(2))
 
 
 def test_no_term_of_a_path_outlives_what_is_left_out():
@@ -132,6 +161,24 @@ def test_no_term_of_a_path_outlives_what_is_left_out():
     assert [t.power for t in found.x] == [2, R(7, 4)] and found.error == R(-3, 8)
     more = path(Law(K, sp.oo, law.terms, R(1, 100)))
     assert [t.power for t in more.x] == [2, R(7, 4), R(3, 2), R(5, 4)]
+
+
+def test_no_term_of_a_sum_along_a_path_outlives_what_is_left_out():
+    """Σ K^{-1/4} along K = l²/4 (1 + w), w ~ l^{-1/4}: √l first, then l^{1/4}, log l, and a log(l)/√l that the last
+    term of w makes. Where w is known down to l^{-3/8}, log l is not, where down to l^{-3/4}, log(l)/√l is not; nor are
+    they where the sum leaves out K^{-1/2}."""
+    terms = Term(S.One, R(1, 2)), Term(S.One, R(3, 8))
+    whole, near, far = (path(Law(K, sp.oo, terms, rest)) for rest in ("zero", R(5, 16), R(1, 8)))
+    assert (near.error, far.error) == (-R(3, 8), -R(3, 4))
+    every = [(R(1, 2), 0), (R(1, 4), 0), (0, 1), (-R(1, 2), 1)]
+    for at, rest, count, complete in (
+        (whole, None, 4, True),
+        (near, None, 2, False),
+        (far, None, 3, True),
+        (whole, (-R(1, 2), 0), 2, False),
+    ):
+        found, all_that_grows = at.summed({(-R(1, 4), 0): S.One}, rest)
+        assert [(t.power, t.logs) for t in found] == every[:count] and all_that_grows == complete
 
 
 def test_the_logarithm_of_a_power_series():
@@ -161,3 +208,14 @@ def test_how_a_small_distance_dies(gain):
     law = sp.Add(*[t.expr(l) for t in found.delta])
     e1, e2 = (k / float(law.subs(l, m)) - 1 for k, m in ((k1, 5000), (k2, 80000)))
     assert abs(e2) < 1e-2 and abs(e2) < abs(e1) / 4 + 1e-6
+
+
+def test_a_path_whose_power_is_irrational():
+    """K' = K + K^p, p = 1/√2: K = (r l)^{1/r} (1 + (r - 1)/(2r²) log l/l + …), r = 1 - p, and 1 - p + (p - 1) is 0."""
+    p = 1 / sp.sqrt(2)
+    lead, after = path(Law(K, sp.oo, (Term(sp.S.One, p),))).x
+    r = 1 - p
+    assert lead.logs == 0 and sp.simplify(lead.power - 1 / r) == 0 and after.logs == 1
+    assert sp.N(lead.coefficient - r ** (1 / r)) == pytest.approx(0, abs=1e-14)
+    assert sp.simplify(lead.power - after.power) == 1
+    assert sp.N(after.coefficient / lead.coefficient) == pytest.approx(float((r - 1) / (2 * r**2)), rel=1e-13)

@@ -9,11 +9,12 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.answers.results import Law, MeanFieldError, Status, Term
+from meanfield.base.answers.results import MeanFieldError, Status, Term
 from meanfield.base.symbols import Q0, K, l
 from meanfield.empirical import run_ensemble
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Param, Residual, Scale, Schedule, Sequential
 from meanfield.symbolic.recursion import Recursion, StateVar
+from meanfield.symbolic.series.asymptotic_law import Law
 
 ERF, TANH, RELU = map(Nonlinearity, ("erf", "tanh", "relu"))
 

@@ -18,7 +18,7 @@ import sympy as sp
 from flint import arb, fmpq
 
 import meanfield as mf
-from meanfield.base.answers.results import Law, Term
+from meanfield.base.answers.results import Term
 from meanfield.base.symbols import K, Z, z
 from meanfield.functions import balls
 from meanfield.functions.series.ball_series import ball_series, coefficients
@@ -26,9 +26,10 @@ from meanfield.functions.series.infinity import normal_form
 from meanfield.symbolic.asymptotics import depth, scaling
 from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero, exponential_at_zero
 from meanfield.symbolic.averages.expansions.moments import Moment, moment
-from meanfield.symbolic.averages.expansions.powerlog import Sum, expand
+from meanfield.symbolic.averages.expansions.powerlog import Sums
 from meanfield.symbolic.averages.node import Integrand
 from meanfield.symbolic.fixed_points.half_line import sign_at_infinity
+from meanfield.symbolic.series.asymptotic_law import Law
 
 # formula, the same even part f(z) + f(-z) in mpmath
 TAILS = {
@@ -180,15 +181,17 @@ def test_forms_at_infinity_keep_their_digits():
 def test_no_term_outlives_the_remainder():
     """1 + K^{-1/2} + O(K^{-1}) plus K^{-2} keeps no K^{-2}; a product with K shifts the remainder; log K/K beats
     O(1/K)."""
-    rough = Sum(-1, {(sp.S.Zero, 0): sp.S.One, (-sp.S.Half, 0): sp.S.One}, (-sp.S.One, 0))
-    fine = Sum(-1, {(-sp.Integer(2), 0): sp.S.One, (-sp.S.One, 1): sp.S.One})
-    total = (rough + fine).law()
+    sums = Sums(-1)
+    rough = sums.of({(sp.S.Zero, 0): sp.S.One, (-sp.S.Half, 0): sp.S.One}, (-sp.S.One, 0))
+    fine = sums.of({(-sp.Integer(2), 0): sp.S.One, (-sp.S.One, 1): sp.S.One})
+    total = sums.law(sums.plus(rough, fine))
     assert [(t.power, t.logs) for t in total.terms] == [(0, 0), (-sp.S.Half, 0), (-1, 1)] and total.remainder == -1
-    moved = (Sum(-1, {(sp.S.One, 0): sp.S.One}) * rough).law()
+    moved = sums.law(sums.times(sums(K), rough))
     assert moved.remainder == 0 and [t.power for t in moved.terms] == [1, sp.S.Half]
-    at_0 = Sum(1, {(sp.S.One, 0): sp.S.One, (sp.Integer(3), 0): sp.S.One}, (sp.Integer(2), 0)).law()
-    assert [t.power for t in at_0.terms] == [1]
-    logs = (rough * Sum(-1, {(sp.S.Zero, 1): sp.S.One})).law()
+    at_0 = Sums(1)
+    short = at_0.of({(sp.S.One, 0): sp.S.One, (sp.Integer(3), 0): sp.S.One}, (sp.Integer(2), 0))
+    assert [t.power for t in at_0.law(short).terms] == [1]
+    logs = sums.law(sums.times(rough, sums.of({(sp.S.Zero, 1): sp.S.One})))
     assert logs.remainder_logs == 1 and "log(K)" in logs.tail_text()
 
 
@@ -237,7 +240,7 @@ def test_exponential_factors_are_no_powers():
     found = mf.derive("2*z if abs(z) > 2 else z/3").fixed_points(sigma_w=1, sigma_b=0)
     assert found[0].chi_K.value == sp.Rational(1, 9)
     with pytest.raises(mf.MeanFieldError, match="has no power-law expansion"):
-        expand(sp.exp(K), -1, {}, sp.Integer(3))
+        Sums(-1, sp.Integer(3))(sp.exp(K))
 
 
 def test_exponentially_small_terms_keep_their_factor():
@@ -390,7 +393,8 @@ def synthetic(name):
     known = Law(K, sp.oo, terms, -sp.Integer(2))
     found = scaling.path(known)
     # log χ = Σ: the law of χ itself is its exponential, which `_linear_growth_of_j` undoes
-    order = Sum(-1, chi, (-sp.Integer(2), 0)).apply(sp.exp, sp.Integer(2)).law()
+    sums = Sums(-1, sp.Integer(2))
+    order = sums.law(sums.apply(sp.exp, sums.of(chi, (-sp.Integer(2), 0))))
     return gain, chi, found, depth._linear_growth_of_j(found, order)
 
 

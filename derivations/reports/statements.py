@@ -15,8 +15,8 @@ from derivations.claims import Network, Verdict
 from derivations.comparisons import Among
 from derivations.judging import Judgement
 from derivations.reports.names import named
+from meanfield import Law
 from meanfield.base.answers.latex import aligned, tex
-from meanfield.base.answers.results import Law
 from meanfield.symbolic.asymptotics.log_growth import Growth
 
 MOST = 4  # places, or laws, of a side that are shown

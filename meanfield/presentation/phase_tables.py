@@ -14,7 +14,7 @@ from meanfield.base.answers.drawing import plot_law
 from meanfield.base.answers.export import Result, plain
 from meanfield.base.answers.latex import aligned, joined, tex
 from meanfield.base.answers.plain_text import named, wrapped
-from meanfield.base.answers.results import Law, MeanFieldError, one_line
+from meanfield.base.answers.results import MeanFieldError, one_line
 from meanfield.base.answers.terms import big_o, onset_mark, onset_text
 from meanfield.base.arguments import choice, shown, validated
 from meanfield.functions.reading.parser import number
@@ -39,6 +39,7 @@ from meanfield.symbolic.asymptotics.schedules.residual import Solver
 from meanfield.symbolic.asymptotics.tables.phase_tree import PAIR, Laws, laws_at, laws_of, named_quantities, phase_tree
 from meanfield.symbolic.asymptotics.tables.row_orders import grouped
 from meanfield.symbolic.asymptotics.two_inputs.pair_laws import pair_laws
+from meanfield.symbolic.series.asymptotic_law import Law
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

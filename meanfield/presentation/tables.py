@@ -15,7 +15,7 @@ from meanfield.base.answers.arrays import Arrays, of_rows
 from meanfield.base.answers.export import Result
 from meanfield.base.answers.latex import Names, after, law_tex, tex
 from meanfield.base.answers.plain_text import COLUMNS, wrapped
-from meanfield.base.answers.results import Law, MeanFieldError, one_line
+from meanfield.base.answers.results import MeanFieldError, one_line
 from meanfield.base.symbols import J, K_aa, K_ab, K_bb, Theta, Z, parameter, sigma_w
 from meanfield.base.tex.lines import lines as lines
 from meanfield.base.tex.lines import opened
@@ -35,6 +35,7 @@ from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.recursions.block_recursions import one_input_averages
 from meanfield.symbolic.recursions.naming import describe
+from meanfield.symbolic.series.asymptotic_law import Law
 
 _SUSCEPTIBILITY = {"chi_J": r"\chi_J", "chi_K": r"\chi_K", "chi_Delta": r"\chi_\Delta", "chi_c": r"\chi_c"}
 _AVERAGE = {

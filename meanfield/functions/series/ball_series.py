@@ -1,4 +1,8 @@
-"""Power series whose coefficients are balls: Taylor models of smooth functions of one real variable."""
+"""Power series whose coefficients are balls: Taylor models of smooth functions of one real variable.
+
+Their ring is python-flint's `arb_series`, not that of `symbolic/series`: a ball that holds 0 may be 0 or not, so such
+series have no leading order, and what they leave out is their length.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@ r"""What an expression is as t → ∞: e(t) = Σ t^s (log t)^m A(t^{-1/d}), eac
 
 atan(t) = π/2 - atan(1/t), √(1 + t²) = t √(1 + t^{-2}), asinh(t) = log t + log(1 + √(1 + t^{-2})); tanh, erf and the
 like saturate, and what they leave out is smaller than every power. The coefficients follow from the Taylor series of
-A, to any order; enclosures of A bound what a truncated series leaves out. Source: derived here.
+A, to any order; enclosures of A bound what a truncated series leaves out. Parts are multiplied as expressions, with
+nothing left out: truncated they are in `powerlog`, on the ring of `symbolic/series`. Source: derived here.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@ r"""The sign of an expression far out where its powers cancel: e(z) = Σ c_j(z) 
 
 erf u = 1 - erfc u and softplus u = u + softplus(-u) leave heads that die, and these are enclosed by their alternating
 series with an unknown 0 ≤ θ ≤ 1 (`heads.record.End`). The term that dies last decides, once the ratios of all others to
-it fall from some M on and are too small at M. Source: derived here.
+it fall from some M on and are too small at M. Terms are enclosed and compared, none is left out, and no series are
+multiplied. Source: derived here.
 """
 
 from __future__ import annotations

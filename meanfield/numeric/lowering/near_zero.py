@@ -27,7 +27,7 @@ from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.correlator_laws.local_series import Expander, power_series
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, of
-from meanfield.symbolic.series.ring import key
+from meanfield.symbolic.series.ring import any_logs, key
 from meanfield.symbolic.series.truncated import Truncated, leading
 from meanfield.symbolic.steps import Step
 
@@ -141,7 +141,7 @@ def _average(node: sp.Expr) -> Truncated:
     held = {key(-int(2 * t.power)): _digits(mp.mpf(sp.N(t.coefficient, DIGITS))) for t in law.terms}
     if not held:
         raise ValueError("all of it is smaller than every power")
-    return Truncated({k: c for k, c in held.items() if k[0] > -end}, fmpq(-end))
+    return Truncated({k: c for k, c in held.items() if k[0] > -end}, any_logs(-end))
 
 
 def _by_balls(node: sp.Expr) -> Truncated | None:
@@ -179,7 +179,7 @@ def _joined(whole: sp.Expr, total: Truncated) -> tuple[sp.Expr, float]:
     powers = [(-int(k[0].p), size(c)) for k, c in total.terms.items()]
     (first, front), (end_power, back) = powers[0], powers[-1]
     last, reach = end_power - first, float(WIDEST)
-    if last and -total.rest < 3 * TERMS:  # more are known only where averages are polynomials, up to e^{-c/K}
+    if last and -total.rest[0] < 3 * TERMS:  # more are known only where averages are polynomials, up to e^{-c/K}
         reach = min(reach, float((abs(front / back) * GOOD) ** (mp.mpf(2) / last)))
     end = sp.Rational(2) ** math.floor(math.log2(reach))
     written = _horner(powers)

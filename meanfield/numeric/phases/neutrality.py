@@ -15,12 +15,13 @@ import sympy as sp
 
 from meanfield.base.answers.arrays import Arrays
 from meanfield.base.answers.export import Result
-from meanfield.base.answers.results import Law, MeanFieldError, Solution, Status, one_line
+from meanfield.base.answers.results import MeanFieldError, Solution, Status, one_line
 from meanfield.base.arguments import whole
 from meanfield.numeric.phases.float_roots import zeros
 from meanfield.numeric.run.depth_iteration import propagate
 from meanfield.symbolic.criticality.small_bias import inverted, neutrality_powers
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.series.asymptotic_law import Law
 
 GRID = np.logspace(-8, 8, 321)  # of K, on which changes of sign are looked for
 ERROR = 1e-12  # relative, of places on the line: what is left of averages that hold 1e-13

@@ -7,11 +7,12 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.base.answers.results import Law, MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.networks.attention import Attention
 from meanfield.networks.folds import dense_of, fold, mixing, rebuild
 from meanfield.networks.records import Block, Network
 from meanfield.recipes.description.described import Described
+from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.theory.asked.kept_answers import answered
 from meanfield.theory.theory import Theory
 from meanfield.tuning.recommendation.blockwise import FOLLOWED, Followed, followed

@@ -15,7 +15,7 @@ import sympy as sp
 from meanfield.base.answers.export import plain
 from meanfield.base.answers.latex import aligned
 from meanfield.base.answers.plain_text import COLUMNS, wrapped
-from meanfield.base.answers.results import DEEP, Law, MeanFieldError, Status, Term, one_line
+from meanfield.base.answers.results import DEEP, MeanFieldError, Status, Term, one_line
 from meanfield.base.answers.terms import onset_mark
 from meanfield.base.arguments import position_of, shown
 from meanfield.base.quantities import QUANTITIES
@@ -24,12 +24,13 @@ from meanfield.functions import balls, zeros
 from meanfield.symbolic.asymptotics.scaling import Coefficients, Path, decay_of, logarithm, path
 from meanfield.symbolic.asymptotics.slow import Slow, slow_approach
 from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero, exponential_at_zero
-from meanfield.symbolic.averages.expansions.powerlog import Sum, from_law
+from meanfield.symbolic.averages.expansions.powerlog import Sums, left_out
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, destination, fixed_points
 from meanfield.symbolic.fixed_points.certified_roots import from_ball
 from meanfield.symbolic.fixed_points.marginality import log_of, phase_of
 from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbolic.series.asymptotic_law import Law
 
 CONSTANT = sp.Symbol("C", real=True)  # what depends on the start
 SHOWN = 18  # digits of a coefficient that is not exact
@@ -294,16 +295,16 @@ def _finish(terms: list[Term], remainder) -> Law:
     return Law(l, sp.oo, tuple(t for t in terms if t.coefficient != 0), remainder)
 
 
-def _log_expansion(law: Law) -> Sum:
+def _log_expansion(law: Law) -> Law:
     """log of an expansion that tends to a positive number."""
     x0 = sp.simplify(law.coefficient(0))
     if x0 == 0 or law.leading.power != 0 or law.leading.logs != 0:
         raise MeanFieldError(
             f"χ_J tends to {law.leading.expr(law.variable)}, not to a finite number; log J has no such law."
         )
-    series = from_law(law)
-    scaled = replace(series, terms={key: c if key != (0, 0) else x0 for key, c in series.terms.items()})
-    return scaled.apply(sp.log, sp.Integer(2))
+    sums = Sums(1 if law.point == 0 else -1, sp.Integer(2))
+    plain = replace(law, terms=(Term(x0), *law.terms[1:]))
+    return sums.law(sums.apply(sp.log, sums.of_law(plain)))
 
 
 def _gain_at_infinity(gain: sp.Expr) -> Law:
@@ -362,14 +363,14 @@ def _down_to_sums(chi: Law) -> Law:
 
 def _linear_growth_of_j(path: Path, chi: Law) -> DepthLaw:
     log_chi = _log_expansion(_down_to_sums(chi))
-    log_x0 = log_chi.terms.get((sp.S.Zero, 0), sp.S.Zero)
-    varying = {key: c for key, c in log_chi.terms.items() if key[0] != 0}
-    settled = log_chi.rest is None or log_chi.rest[0] < -1  # what is left out of Σ log χ_J tends to a constant
+    log_x0, rest = log_chi.coefficient(0), left_out(log_chi)
+    varying = {(t.power, int(t.logs)): t.coefficient for t in log_chi.terms if t.power != 0}
+    settled = rest is None or rest[0] < -1  # what is left out of Σ log χ_J tends to a constant
     if not settled and not varying and log_x0 == 0:
         raise MeanFieldError(
             "How chi_J approaches 1 is not known beyond its limit here, so the law of J is not determined."
         )
-    terms, complete = path.summed(varying, None if settled else log_chi.rest)
+    terms, complete = path.summed(varying, None if settled else rest)
     growing = [Term(log_x0, sp.S.One)] * (log_x0 != 0) + [t for t in terms if (t.power, t.logs) > (0, 0)]
     falling = [t for t in terms if t.power < 0]
     rising = next((t for t in growing if t.power > 0 and t.logs == 0), None)
@@ -411,7 +412,7 @@ def _exponential_growth(slope, chi, quantity) -> DepthLaw:
     if slope.leading.power != 0 and slope.leading.logs == 0:  # Σ log χ_J, and log K is linear in l
         law = _finish([Term(slope.leading.power * rate / 2, sp.Integer(2))], "smaller")
         return _stated("J", law, f"{regime}, and chi_J goes as K^({slope.leading.power})")
-    log_x0 = _log_expansion(slope).terms.get((sp.S.Zero, 0), sp.S.Zero)
+    log_x0 = _log_expansion(slope).coefficient(0)
     return _stated("J", _finish([Term(log_x0, sp.S.One)], sp.S.Zero), regime)
 
 
@@ -433,14 +434,14 @@ def _power_growth_of_j(lead: Term, chi: Law) -> DepthLaw:
     q, amplitude = path.law.leading.power, path.law.leading.coefficient
     regime = path.regime + " of K"
     log_chi = _log_expansion(chi)
-    limit = log_chi.terms.get((sp.S.Zero, 0), sp.S.Zero)
+    limit = log_chi.coefficient(0)
     if limit != 0:
         return _stated("J", _finish([Term(limit, sp.S.One)], "smaller"), regime)
-    if log_chi.lead is None or not log_chi.terms:
+    if not log_chi.terms:
         raise MeanFieldError(
             "How chi_J approaches 1 is not known beyond its limit here, so the law of J is not determined."
         )
-    (power, logs), x = log_chi.lead, log_chi.terms[log_chi.lead]
+    power, logs, x = log_chi.leading.power, log_chi.leading.logs, log_chi.leading.coefficient
     falls, m = -q * power, logs + power * lead.logs * q
     if sp.simplify(falls - 1) == 0 and sp.simplify(m + 1) == 0:
         raise MeanFieldError("log J grows as log(log(l)) here, which the laws of this library do not state.")
@@ -481,7 +482,7 @@ def _at_zero(step, chi, quantity) -> DepthLaw:
         regime += " exponentially"
         if quantity == "K":
             return _stated("K", Law(l, sp.oo, (Term(CONSTANT, rate=rate),), "smaller"), regime)
-        log_x0 = _log_expansion(at_zero(chi, 2)).terms.get((sp.S.Zero, 0), sp.S.Zero)
+        log_x0 = _log_expansion(at_zero(chi, 2)).coefficient(0)
         return _stated("J", _finish([Term(log_x0, sp.S.One)], sp.S.Zero), regime)
     n = terms[0].power
     if 2 * n - 1 > 3:

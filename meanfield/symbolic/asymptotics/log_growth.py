@@ -18,11 +18,12 @@ from typing import Protocol
 import mpmath
 import sympy as sp
 
-from meanfield.base.answers.results import Law, MeanFieldError, Term, one_line
+from meanfield.base.answers.results import MeanFieldError, Term, one_line
 from meanfield.base.answers.terms import little_o
 from meanfield.base.symbols import l
 from meanfield.symbolic.asymptotics.depth import CONSTANT as FREE
 from meanfield.symbolic.asymptotics.depth import DepthLaw
+from meanfield.symbolic.series.asymptotic_law import Law
 
 LEVELS = 4  # l, log l, log log l, log log log l
 CONSTANT = sp.Symbol("C", positive=True)  # what depends on the start

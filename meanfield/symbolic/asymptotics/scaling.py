@@ -16,15 +16,16 @@ from typing import Any
 import sympy as sp
 from flint import fmpq
 
-from meanfield.base.answers.results import Law, MeanFieldError, Term
+from meanfield.base.answers.results import MeanFieldError, Term
 from meanfield.base.arguments import shown, validated
 from meanfield.base.symbols import K
 from meanfield.functions.reading.parser import expression
-from meanfield.symbolic.averages.expansions.powerlog import Sum
+from meanfield.symbolic.averages.expansions.powerlog import Sums, left_out
+from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ONE, Atoms
 from meanfield.symbolic.series.exponents import NONE, Basis
 from meanfield.symbolic.series.recurrences import Power, Powers, along, growing
-from meanfield.symbolic.series.ring import MOST, Key, Ring, Series, binomial, key, scaled
+from meanfield.symbolic.series.ring import MANY, Key, Ring, Series, binomial, key, scaled
 
 Coefficients = dict[sp.Expr, sp.Expr]  # power → coefficient
 Terms = dict[tuple[sp.Expr, int], sp.Expr]  # (power, power of the logarithm) → coefficient
@@ -162,15 +163,14 @@ def path(gain: Law, continuous: bool = False) -> Path:
     to the constant only.
     """
     r = 1 - gain.leading.power
-    plain = gain.remainder in ("zero", "exponential")
-    left = None if plain else ((sp.sympify(gain.remainder) - 1) / r, int(gain.remainder_logs))
-    steps = Sum(-1, {((t.power - 1) / r, int(t.logs)): t.coefficient / r**t.logs for t in gain.terms}, left)
-    if continuous:
-        factor = steps * Sum(-1, {(sp.S.Zero, 0): r})
-    else:
-        factor = (Sum(-1, {(sp.S.Zero, 0): sp.S.One}) + steps).power(r, sp.Integer(2))
-    increments = {(p + 1, m): c for (p, m), c in factor.terms.items() if (p, m) != (0, 0)}
-    error = None if factor.rest is None else factor.rest[0] + 1
+    left, sums = left_out(gain), Sums(-1, sp.Integer(2))
+    moved = {((t.power - 1) / r, int(t.logs)): t.coefficient / r**t.logs for t in gain.terms}
+    steps = sums.of(moved, left and ((left[0] - 1) / r, left[1]))
+    one = sums.constant(sp.S.One)
+    factor = sums.times(steps, sums.constant(r)) if continuous else sums.power(sums.plus(one, steps), r)
+    increments = {(p + 1, m): c for (p, m), c in sums.terms(factor).items() if (p, m) != (0, 0)}
+    beyond = sums.rest(factor)
+    error = None if beyond is None else beyond[0] + 1
     s, names = sp.Dummy("s", positive=True), {}
     names[s] = increments.pop((sp.S.Zero, 0))
     rest = {at: c for at, c in increments.items() if at[0] >= -1}
@@ -193,7 +193,7 @@ def _power(ring: Ring, p: sp.Expr) -> Power:
 
 def _any_logs(ring: Ring, p: sp.Expr) -> Key:
     """l^p times more logarithms than any term has."""
-    return (*_power(ring, p), fmpq(MOST), 0)
+    return (*_power(ring, p), MANY, 0)
 
 
 def _named(ring: Ring, terms: Terms, s: sp.Symbol, names: dict[sp.Symbol, sp.Expr], less: int = 0) -> Powers:

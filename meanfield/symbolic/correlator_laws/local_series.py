@@ -16,14 +16,14 @@ from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, rational
 from meanfield.symbolic.series.expression_series import ExpressionSeries, no_rule
-from meanfield.symbolic.series.ring import UNIT, key
+from meanfield.symbolic.series.ring import UNIT, any_logs, key
 from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 
 def power_series(coefficients: Iterable[Exact], first: int = 0) -> Truncated:
     """Σ_i c_i y^{first + i}, known as far as there are coefficients."""
     held = {key(-i): c for i, c in enumerate(coefficients, first)}
-    return Truncated({k: c for k, c in held.items() if c}, fmpq(-first - len(held)))
+    return Truncated({k: c for k, c in held.items() if c}, any_logs(-first - len(held)))
 
 
 class Expander(ExpressionSeries[Truncated]):
@@ -50,7 +50,7 @@ class Expander(ExpressionSeries[Truncated]):
 
     def number(self, c: Exact) -> Truncated:
         """A number as a series."""
-        return Truncated({UNIT: c} if c else {}, fmpq(-self.length))
+        return Truncated({UNIT: c} if c else {}, any_logs(-self.length))
 
     def constant(self, e: sp.Expr) -> Truncated:
         return self.number(exact(self.atoms, e))
@@ -78,10 +78,7 @@ def exact(atoms: Atoms, e: sp.Expr) -> Exact:
     """A number as a sum of rationals times powers of atoms; of symbols, a polynomial in them."""
     symbols = sorted(e.free_symbols, key=str)
     if not symbols:
-        total = ZERO
-        for t in sp.Add.make_args(sp.expand(e)):
-            total = total + atoms.product(t)
-        return total
+        return atoms.total(e)
     if not e.is_polynomial(*symbols):
         return atoms.product(e)
     total = ZERO
@@ -103,7 +100,7 @@ def near_zero(atoms: Atoms, order: int, change: Callable[[sp.Expr], sp.Expr] = s
             raise MeanFieldError(f"{one} is no series in powers of sqrt(K) as K → 0.")
         end = 2 * order + 2 if isinstance(law.remainder, str) else int(sp.ceiling(2 * law.remainder))
         held = {key(-int(2 * t.power)): exact(atoms, change(t.coefficient)) for t in law.terms}
-        return Calculus(atoms).made(held, fmpq(-end), ())
+        return Calculus(atoms).made(held, any_logs(-end), ())
 
     length = 2 * order + 2
     return Expander(atoms, node, power_series([ONE, *[ZERO] * (length - 1)], 2), length)

@@ -19,7 +19,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, l
 from meanfield.symbolic.recursion import closed
 from meanfield.symbolic.series.coefficients import ONE, Exact, of
-from meanfield.symbolic.series.ring import NONE, UNIT, Key, key, plus
+from meanfield.symbolic.series.ring import NONE, UNIT, Key, any_logs, key, plus
 from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 #: degree in K where rates of biases are 0: z has ½, a tangent kernel 1
@@ -187,7 +187,7 @@ class Homogeneous:
         for k in range(1, HARMONIC // 2):
             b = sp.bernoulli(2 * k)
             terms = plus(terms, {key(-2 * k): of(fmpq(-int(b.p), int(b.q) * 2 * k))})
-        return Truncated(terms, fmpq(-HARMONIC), (NONE,) * len(calc.bases))
+        return Truncated(terms, any_logs(-HARMONIC), (NONE,) * len(calc.bases))
 
 
 @dataclass(frozen=True)

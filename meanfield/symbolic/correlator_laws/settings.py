@@ -24,7 +24,7 @@ from meanfield.symbolic.correlator_laws.local_series import Expander, power_seri
 from meanfield.symbolic.equality import equal, same_structure
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, of
 from meanfield.symbolic.series.recurrences import growing
-from meanfield.symbolic.series.ring import NONE, UNIT, binomial, key, plus, scaled
+from meanfield.symbolic.series.ring import NONE, UNIT, any_logs, binomial, key, plus, scaled
 from meanfield.symbolic.series.truncated import Calculus, Rate, Truncated, leading
 
 C_K = sp.Symbol("C_K", real=True)
@@ -81,16 +81,16 @@ class Approach:
     @cached_property
     def u(self) -> Truncated:
         """A y^{-m} = l + …, with the constant of the start."""
-        m, power, near = self.m, fmpq(-self.m, self.share), self.gain.rest
+        m, power, near = self.m, fmpq(-self.m, self.share), self.calculus.edge(self.gain)
         assert near is not None
-        ring = self.expander.calculus.ring(near)
+        ring = self.expander.calculus.ring(self.gain.rest)
         total = ring.composed(ring.powers(self.gain.terms), lambda j: binomial(power, j))
         f = {-int(k[0].p) - m: c * self._amplitude(-int(k[0].p)) for k, c in total.items() if near < k[0] < -m}
         rest = max(fmpq(2) + near / m, -self.reach)
         calc = self.calculus
         steps = {((fmpq(-k, m), NONE), 0): c for k, c in f.items() if c}
-        w = growing(calc.ring(rest - 1), steps, ZERO, {key(-1): self.start})
-        return calc.made(scaled(plus({UNIT: ONE}, w), ONE, key(1)), rest, (NONE,) * len(calc.bases))
+        w = growing(calc.ring(any_logs(rest - 1)), steps, ZERO, {key(-1): self.start})
+        return calc.made(scaled(plus({UNIT: ONE}, w), ONE, key(1)), any_logs(rest), (NONE,) * len(calc.bases))
 
     def y(self, k: int) -> Truncated:
         """y^k along the layers."""
@@ -101,12 +101,11 @@ class Approach:
 
     def along(self, series: Truncated) -> Truncated:
         """A series in y as one in l."""
-        calc, near = self.calculus, series.rest
+        calc, near = self.calculus, self.calculus.edge(series)
         assert near is not None
-        parts = [calc.scaled(self.y(-int(k[0].p)), c) for k, c in calc.ring(near).ordered(series.terms)]
-        bound = near / self.m
+        parts = [calc.scaled(self.y(-int(k[0].p)), c) for k, c in calc.order.ordered(series.terms)]
         whole = calc.plus(*parts) if parts else calc.constant(ZERO)
-        rest = bound if whole.rest is None else max(bound, whole.rest)
+        rest = calc.order.largest(any_logs(near / self.m), whole.rest)
         return calc.made(whole.terms, rest, whole.rate)
 
     def coefficient(self, e: sp.Expr) -> Truncated:

@@ -141,7 +141,7 @@ def _leading(quantity: str, weights: str, lambda_w, lambda_b, p: sp.Rational | N
         except NotFar:
             continue
         calc = system.calculus
-        k = calc.ring(found.rest).ordered(found.terms)[0][0]
+        k = calc.order.ordered(found.terms)[0][0]
         return law, k, _ties(system, quantity)
     raise MeanFieldError(f"The leading sources of {quantity} cancel in all orders that were looked at.")
 

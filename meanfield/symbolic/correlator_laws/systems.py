@@ -19,16 +19,17 @@ from flint import fmpq
 
 from meanfield.base.answers.export import plain
 from meanfield.base.answers.latex import aligned
-from meanfield.base.answers.results import Law, MeanFieldError, Status, Term, of_start
+from meanfield.base.answers.results import MeanFieldError, Status, Term, of_start
 from meanfield.base.quantities import QUANTITIES
 from meanfield.base.symbols import K, l
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.correlator_laws.settings import Setting
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ZERO, Exact, expression
 from meanfield.symbolic.series.difference import NotFar, home_of, solved
-from meanfield.symbolic.series.ring import Key, key
+from meanfield.symbolic.series.ring import Key, any_logs, key
 from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 #: what a correction of a mean is divided by, where the recursion carries the quotient
@@ -148,8 +149,8 @@ class System:
         total = calc.plus(*sources) if sources else calc.constant(ZERO)
         if multiplier is None:  # χ_K = 0: no layer remembers the one before
             return calc.later(total, -1)
-        most = calc.lead(total) if total.terms else None
-        if self.bare and most is not None and calc.size(home_of(calc, multiplier)) < most + 1:
+        most = calc.lead(total) if self.bare and total.terms else None
+        if most is not None and calc.size(home_of(calc, multiplier)) < calc.size(most) + 1:
             return solved(calc, multiplier, total, lambda: ZERO)
         return solved(calc, multiplier, total, lambda: calc.atoms.of(sp.Symbol(f"C_{name}", real=True)))
 
@@ -183,7 +184,7 @@ class System:
             if c.has(small) or not p.is_Rational or not c.is_finite:
                 raise MeanFieldError(f"The learning rate {e} is no series in powers of 1/l; no law is derived for it.")
             terms[key(fmpq(-int(p.p), int(p.q)))] = calc.atoms.of(c)
-        rest = fmpq(-TAIL) if series.has(sp.Order) else None
+        rest = any_logs(-TAIL) if series.has(sp.Order) else None
         return Truncated(terms, rest, (fmpq(0),) * len(calc.bases))
 
     def normalized(self, name: str) -> tuple[Truncated, tuple[tuple[str, int], ...]]:
@@ -200,15 +201,15 @@ class System:
         """The law of a normalized correlator, down to l^-order below its leading power."""
         found, over = self.normalized(name)
         calc = self.calculus
-        terms = [(k, self.expr(c)) for k, c in calc.ring(found.rest).ordered(found.terms)]
+        terms = [(k, self.expr(c)) for k, c in calc.order.ordered(found.terms)]
         terms = [(k, c) for k, c in terms if c != 0]
         rate = self.exponential(found)
         if not terms:
             if found.rest is None:
                 return self._stated(name, Law(l, sp.oo, (), "exponential" if calc.transient else "zero"), over)
             raise NotFar
-        edge = calc.size(terms[0][0]) - order
-        if found.rest is not None and found.rest >= edge:
+        edge, left = calc.size(terms[0][0]) - order, calc.edge(found)
+        if left is not None and left >= edge:
             raise NotFar
         kept = [(k, c) for k, c in terms if calc.size(k) >= edge]
         if any(k[2] < 0 for k, _ in terms):  # a quotient led by a logarithm: powers of 1/log l without end
@@ -221,8 +222,8 @@ class System:
             remainder, logs = self.power(below[0]), expression(below[0][2])
         elif below:
             remainder = "smaller"
-        elif found.rest is not None:
-            if found.rest >= edge - 1 and not self.costly:
+        elif left is not None:
+            if left >= edge - 1 and not self.costly:
                 raise NotFar
             remainder = "smaller"
         stated = tuple(Term(c, self.power(k), expression(k[2]), rate) for k, c in kept)

@@ -10,13 +10,14 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.base.answers.results import Law, MeanFieldError, Status, Term
+from meanfield.base.answers.results import MeanFieldError, Status, Term
 from meanfield.base.symbols import K, K_ab, l
 from meanfield.symbolic.asymptotics.depth import CONSTANT, DepthLaw
 from meanfield.symbolic.averages.node import independent
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, rational_of
 from meanfield.symbolic.fixed_points.certified_roots import enclose
 from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbolic.series.asymptotic_law import Law
 
 OTHER_CONSTANT = sp.Symbol("C_1", real=True)  # where the start decides two numbers
 MOST_ORDER = 8  # derivatives of ⟨φ⟩² that are looked at for one that is not 0

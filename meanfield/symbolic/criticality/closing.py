@@ -16,7 +16,7 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.base.answers.results import Law, MeanFieldError, Status, Term
+from meanfield.base.answers.results import MeanFieldError, Status, Term
 from meanfield.base.symbols import K, K_ab, Z, l
 from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
@@ -34,6 +34,7 @@ from meanfield.symbolic.fixed_points.all_fixed_points import start_of
 from meanfield.symbolic.fixed_points.certified_roots import enclose, from_ball
 from meanfield.symbolic.parity import parity
 from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbolic.series.asymptotic_law import Law
 
 QUANTITIES = ("c", "gamma", "distance")
 

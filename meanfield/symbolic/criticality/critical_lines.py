@@ -16,7 +16,7 @@ from meanfield.base.answers.export import Result, plain
 from meanfield.base.answers.latex import aligned
 from meanfield.base.answers.named import values_by_name
 from meanfield.base.answers.plain_text import legible, wrapped
-from meanfield.base.answers.results import Law, MeanFieldError, Solution, Status, one_line
+from meanfield.base.answers.results import MeanFieldError, Solution, Status, one_line
 from meanfield.base.arguments import whole
 from meanfield.base.symbols import J, K, Z, sigma_b, sigma_w
 from meanfield.functions import balls
@@ -33,6 +33,7 @@ from meanfield.symbolic.fixed_points.variance_map import at_zero_value, integran
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.recursions.block_recursions import one_input, plain_form, skip_strength
 from meanfield.symbolic.recursions.coordinate_walk import remembered
+from meanfield.symbolic.series.asymptotic_law import Law
 
 DIGITS = 30
 _REST = sp.Dummy("REST", positive=True)  # 1 - μ² where μ is a symbol, taken to be < 1

@@ -7,13 +7,18 @@ A line is a curve in its fixed point, σ_w² = s(K), σ_b² = b(K), and it meets
 from __future__ import annotations
 
 import sympy as sp
+from flint import fmpq
 
-from meanfield.base.answers.results import Law, MeanFieldError, Term
+from meanfield.base.answers.results import MeanFieldError, Term
 from meanfield.base.symbols import K, Z
 from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import average
+from meanfield.symbolic.series.asymptotic_law import Law
+from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, expression, rational
+from meanfield.symbolic.series.ring import any_logs, key
+from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 sigma_b2 = sp.Symbol("sigma_b2", positive=True)
 Powers = dict[sp.Expr, sp.Expr]
@@ -32,45 +37,30 @@ def inverted(s: Powers, b: Powers, order: int) -> Law:
         raise MeanFieldError("Near K = 0 the line would need sigma_b^2 < 0: it does not reach sigma_b = 0 there.")
     d = int(sp.ilcm(*[sp.Rational(p).q for p in (*s, *b)]))
     m, n = int(d * lead), 2 * order + 1
-    # in u = K^{1/d} and t = (σ_b²/β)^{1/m} = u·shape(u)
-    shape = _power([b.get(lead + sp.Rational(k, d), sp.S.Zero) / b[lead] for k in range(n)], sp.Rational(1, m))
-    inverse = _power(shape, sp.S.NegativeOne)
-    back = [sp.S.Zero, sp.S.One] + [sp.S.Zero] * (n - 1)  # u as a series in t, by iterating u = t/shape(u)
-    for _ in range(n):
-        back = [sp.S.Zero, *_composed(inverse, back)[:n]]
+    # in u = K^{1/d} and t = (σ_b²/β)^{1/m} = u·shape(u), 1/u and 1/t for l of the ring
+    calc, edge = Calculus(Atoms()), any_logs(-n)
+
+    def series(powers: Powers, first: sp.Expr, c: sp.Expr) -> Truncated:
+        """Σ of the powers of u from the first one on, over c u^{d·first}."""
+        given = [powers.get(first + sp.Rational(k, d), sp.S.Zero) / c for k in range(n)]
+        return calc.made({key(-k): calc.atoms.total(x) for k, x in enumerate(given)}, edge, ())
+
+    def composed(outer: Truncated, inner: Truncated) -> Truncated:
+        return calc.composed(inner, lambda k: outer.terms.get(key(-k), ZERO))
+
+    inverse = calc.real_power(series(b, lead, b[lead]), fmpq(-1, m))
+    back = Truncated({key(-1): ONE}, any_logs(-2))  # u as a series in t: u = t/shape(u), a power further each time
+    for _ in range(n - 1):
+        back = calc.scaled(composed(inverse, back), ONE, key(-1))
     first = min(p for p in s if sp.simplify(s[p]) != 0)
-    rest = [s.get(first + sp.Rational(k, d), sp.S.Zero) for k in range(n)]
-    scale = _power([c / back[1] for c in back[1:]], d * first) if first != 0 else [sp.S.One] + [sp.S.Zero] * (n - 1)
-    whole, terms = _product(_composed(rest, back)[:n], scale[:n]), []
-    for k, c in enumerate(whole[:n]):
-        power = d * first + k
-        c = sp.simplify(c * back[1] ** (d * first) * b[lead] ** (-sp.Rational(power, m)))
-        if c != 0:
-            terms.append(Term(c, sp.Rational(power, m)))
+    whole = calc.times(composed(series(s, first, sp.S.One), back), calc.real_power(back, rational(d * first)))
+    terms = []
+    for k, c in calc.order.ordered(whole.terms):
+        power = -expression(k[0])
+        x = sp.simplify(calc.atoms.expr(c) * b[lead] ** (-power / m))
+        if x != 0:
+            terms.append(Term(x, power / m))
     return Law(sigma_b2, sp.S.Zero, tuple(terms[:order]), "smaller")
-
-
-def _product(a: list[sp.Expr], b: list[sp.Expr]) -> list[sp.Expr]:
-    """The product of two series, as long as the shorter one."""
-    n = min(len(a), len(b))
-    return [sp.expand(sum(a[i] * b[k - i] for i in range(k + 1))) for k in range(n)]
-
-
-def _power(a: list[sp.Expr], r: sp.Expr) -> list[sp.Expr]:
-    """(1 + a_1 u + …)^r by the recurrence that its derivative gives."""
-    out = [sp.S.One]
-    for k in range(1, len(a)):
-        out.append(sp.expand(sum((i * r - k + i) * a[i] * out[k - i] for i in range(1, k + 1)) / k))
-    return out
-
-
-def _composed(a: list[sp.Expr], inner: list[sp.Expr]) -> list[sp.Expr]:
-    """Σ a_k inner^k."""
-    total = [sp.S.Zero] * len(inner)
-    for c in reversed(a):
-        total = _product(total, inner)
-        total[0] += c
-    return total
 
 
 def powers_at_zero(e: sp.Expr, order: int) -> Powers:

@@ -122,6 +122,13 @@ class Atoms:
             total = total * Exact({tuple((i, k * int(n)) for i, k in monomial): c ** int(n)})
         return total
 
+    def total(self, e: sp.Expr) -> Exact:
+        """A sum, written out, of such products."""
+        out = ZERO
+        for t in sp.Add.make_args(sp.expand(e)):
+            out = out + self.product(t)
+        return out
+
     def reciprocal(self, c: Exact) -> Exact:
         """1/c: of one monomial exactly that, of a sum a new atom."""
         if len(c.terms) == 1:

@@ -22,7 +22,7 @@ from flint import fmpq
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Exact, of
 from meanfield.symbolic.series.recurrences import balanced, differences, put_in
-from meanfield.symbolic.series.ring import NONE, UNIT, Key, Series, key, plus, scaled
+from meanfield.symbolic.series.ring import NONE, UNIT, Key, Series, any_logs, key, plus, scaled, shifted
 from meanfield.symbolic.series.truncated import Calculus, Rate, Truncated
 
 
@@ -45,7 +45,8 @@ def solved(calc: Calculus, m: Truncated, s: Truncated, free: Callable[[], Exact]
 
 def home_of(calc: Calculus, m: Truncated) -> Key:
     """The power l^a of the solution without a source."""
-    if m.rest is not None and m.rest >= -1:
+    edge = calc.edge(m)
+    if edge is not None and edge >= -1:
         raise NotFar
     unit = m.terms.get(UNIT)
     if unit is None or unit.number != 1:
@@ -80,26 +81,27 @@ def _homed(calc: Calculus, m: Truncated, s: Truncated, home: Key, free: Callable
     slow = replace(m, terms={k: c for k, c in m.terms.items() if k != UNIT and k != key(-1)})
     if any(m.rate):
         s = calc.scaled(s, calc.base(tuple(-r for r in m.rate)))
-    rest = s.rest + 1 if s.rest is not None else None
-    if m.rest is not None:
+    edge, near = calc.edge(s), calc.edge(m)
+    rest = edge + 1 if edge is not None else None
+    if near is not None:
         most = max([calc.size(home), *(calc.size(k) + 1 for k in s.terms)])
-        bound = m.rest + 1 + most
+        bound = near + 1 + most
         rest = bound if rest is None else max(rest, bound)
     start: Series = {}
     if rest is None or calc.size(home) > rest:
         start = {home: c} if (c := free()) else {}
     x = _iterated(calc, slow, s, (-home[0], -home[1]), rest, start)
-    lead = calc.lead(calc.made(x, rest, rate))
-    if m.rest is not None and lead is not None:
-        bound = m.rest + 1 + lead
-        rest = bound if s.rest is None else max(s.rest + 1, bound)
-    return calc.made(x, rest, rate)
+    lead = calc.lead(calc.made(x, any_logs(rest), rate))
+    if near is not None and lead is not None:
+        bound = near + 1 + calc.size(lead)
+        rest = bound if edge is None else max(edge + 1, bound)
+    return calc.made(x, any_logs(rest), rate)
 
 
 def _iterated(
     calc: Calculus, slow: Truncated, s: Truncated, slope: tuple[fmpq, fmpq], rest: fmpq | None, start: Series
 ) -> Series:
-    ring = calc.ring(rest)
+    ring = calc.ring(any_logs(rest))
     source, own = (scaled(one.terms, ONE, key(1)) for one in (s, slow))
 
     def right(x: Series) -> Series:
@@ -116,8 +118,7 @@ def _forced(calc: Calculus, m: Truncated, s: Truncated) -> Truncated:
     front = calc.atoms.reciprocal(ONE - ratio)
     rest = s.rest
     if m.rest is not None and (most := calc.lead(s)) is not None:
-        bound = m.rest + most
-        rest = bound if rest is None else max(rest, bound)
+        rest = calc.order.largest(rest, shifted(m.rest, most))
     slow = {k: c * ratio for k, c in m.terms.items() if k != UNIT}
     ring = calc.ring(rest)
 

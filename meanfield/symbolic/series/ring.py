@@ -27,6 +27,7 @@ Series = dict[Key, Exact]
 
 UNIT: Key = (NONE, NONE, NONE, 0)
 MOST = 400  # terms of one series
+MANY = fmpq(MOST)  # logarithms, more than any term has
 MOST_MONOMIALS = 20_000  # of all its coefficients
 NEAR = fmpq(1, 10**30)  # of two irrational exponents that differ, beyond which 60 digits do not order what follows
 
@@ -49,6 +50,19 @@ def times(a: Key, b: Key) -> Key:
 
 def over(a: Key, b: Key) -> Key:
     return a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3]
+
+
+def any_logs(p: int | fmpq | None) -> Key | None:
+    """What covers l^p times every power of log l; None for nothing."""
+    return None if p is None else (fmpq(p), NONE, MANY, 0)
+
+
+def shifted(rest: Key | None, by: Key) -> Key | None:
+    """What is left out, times l^…: l^p times every power of log l stays that."""
+    if rest is None:
+        return None
+    a, b, r, s = times(rest, by)
+    return (a, b, MANY, 0) if MANY in (rest[2], by[2]) else (a, b, r, s)
 
 
 def plus(*series: Series) -> Series:
@@ -85,6 +99,7 @@ class Ring:
     value: fmpq = field(default_factory=lambda: fmpq(0))
     lost: Key | None = None
     basis: Basis | None = None
+    most: int = MOST
 
     def worth(self, b: Part) -> fmpq:
         """The irrational part of an exponent as a rational that agrees with it to 60 digits."""
@@ -137,7 +152,10 @@ class Ring:
 
     def above(self, a: Series, k: Key | None) -> Series:
         """The terms larger than l^… of a key."""
-        return a if k is None else {j: c for j, c in a.items() if self.size(j) > self.size(k)}
+        if k is None:
+            return a
+        edge = self.size(k)
+        return {j: c for j, c in a.items() if self.size(j) > edge}
 
     def cut(self, a: Series) -> Series:
         return {k: c for k, c in a.items() if self.keeps(k)}
@@ -149,7 +167,7 @@ class Ring:
                 new = times(k, j)
                 if self.keeps(new):
                     out[new] = out[new] + x * y if new in out else x * y
-            if len(out) > MOST or sum(len(c.terms) for c in out.values()) > MOST_MONOMIALS:
+            if len(out) > self.most or sum(len(c.terms) for c in out.values()) > MOST_MONOMIALS:
                 raise TooLong
         return {k: c for k, c in out.items() if c}
 
@@ -161,7 +179,7 @@ class Ring:
             out.append(part)
             if len(out) == most:
                 break
-            if len(out) > MOST:
+            if len(out) > self.most:
                 raise TooLong
             part = self.product(part, a)
         return out

@@ -1,6 +1,7 @@
 """Truncated series in l and log l with exact coefficients, times exponentials, each with what it leaves out.
 
-A sequence is ρ^l times a series that is known down to a power of l; with y for 1/l it is a power series in y.
+A sequence is ρ^l times a series that is known down to a power of l and of log l; with y for 1/l it is a power series
+in y, and with K or 1/K for l an expansion in K at one of its ends.
 
 Source: derived here.
 """
@@ -9,16 +10,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import sympy as sp
 from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of
-from meanfield.symbolic.series.ring import NONE, UNIT, Key, Ring, Series, binomial, over, plus, scaled
+from meanfield.symbolic.series.exponents import Basis
+from meanfield.symbolic.series.ring import (
+    MANY,
+    MOST,
+    NONE,
+    UNIT,
+    Key,
+    Ring,
+    Series,
+    any_logs,
+    binomial,
+    over,
+    plus,
+    scaled,
+    shifted,
+)
 
-FAR = fmpq(-8)  # relative powers of l of a series that is known without end
+FAR = any_logs(-8)  # relative power of l down to which a power of a series that is known without end is worked out
 MOST_DERIVATIVES = 40
 DEPTH = fmpq(6)  # powers of 1/log l that are worked out, where a logarithm leads a denominator
 Rate = tuple[fmpq, ...]  # exponents of the bases of exponentials
@@ -26,12 +43,13 @@ Rate = tuple[fmpq, ...]  # exponents of the bases of exponentials
 
 @dataclass(frozen=True)
 class Truncated:
-    """ρ^l times a series in l and log l, known down to (excluding) l^rest; None: nothing is left out but what is
-    exponentially smaller."""
+    """ρ^l times a series in l and log l, known down to (excluding) the size of rest, the key of a power of l and of
+    log l; None: nothing is left out but what is exponentially smaller. small: whether that may be, for who asks."""
 
     terms: Series
-    rest: fmpq | None = None
+    rest: Key | None = None
     rate: Rate = ()
+    small: bool = False
 
 
 def leading(series: Truncated) -> tuple[int, Exact]:
@@ -46,7 +64,8 @@ class Calculus:
 
     atoms: numbers with a name; irrational: λ of exponents a + bλ, value: a rational near it; bases: those of
     exponentials, numbers > 0 other than 1; is_zero: whether a coefficient with atoms is 0; transient: whether what is
-    exponentially smaller is left out everywhere.
+    exponentially smaller is left out everywhere; basis: the irrational numbers of exponents, where there are several;
+    deep: powers of 1/l of a series that is known without end; depth: of 1/log l; most: terms of a series.
     """
 
     atoms: Atoms
@@ -55,25 +74,39 @@ class Calculus:
     bases: tuple[sp.Expr, ...] = ()
     is_zero: Callable[[Exact], bool] | None = None
     transient: bool = False
+    basis: Basis | None = None
+    deep: fmpq = field(default_factory=lambda: fmpq(30))
+    depth: fmpq = DEPTH
+    most: int = MOST
 
-    def ring(self, rest: fmpq | None) -> Ring:
-        floor = fmpq(30) if rest is None else -rest
-        return Ring(self.atoms, floor, DEPTH, self.irrational, self.value)
+    def ring(self, rest: Key | None) -> Ring:
+        floor = self.deep if rest is None else -self.size(rest)
+        return Ring(self.atoms, floor, self.depth, self.irrational, self.value, None, self.basis, self.most)
+
+    @cached_property
+    def order(self) -> Ring:
+        """What orders keys."""
+        return self.ring(None)
 
     def size(self, k: Key) -> fmpq:
-        return k[0] + k[1] * self.value if k[1] else k[0]
+        """The power of l of a key."""
+        return self.order.size(k)[0]
 
-    def made(self, terms: Series, rest: fmpq | None, rate: Rate) -> Truncated:
+    def edge(self, x: Truncated) -> fmpq | None:
+        """The power of l of what is left out; None for nothing."""
+        return None if x.rest is None else self.size(x.rest)
+
+    def made(self, terms: Series, rest: Key | None, rate: Rate, small: bool = False) -> Truncated:
         """Without the terms that `rest` covers, and those that are 0."""
-        kept = {k: c for k, c in terms.items() if (rest is None or self.size(k) > rest) and not self._nothing(c)}
-        return Truncated(kept, rest, rate)
+        kept = {k: c for k, c in self.order.above(terms, rest).items() if not self._nothing(c)}
+        return Truncated(kept, rest, rate, small)
 
     def _nothing(self, c: Exact) -> bool:
         return not c or (self.is_zero is not None and c.number is None and self.is_zero(c))
 
-    def lead(self, x: Truncated) -> fmpq | None:
-        """The largest power of l in it, or what it is known to be below; None for 0."""
-        return max((self.size(k) for k in x.terms), default=x.rest)
+    def lead(self, x: Truncated) -> Key | None:
+        """The key of its largest term, or what it is known to be below; None for 0."""
+        return self.order.largest(*x.terms) or x.rest
 
     def growth(self, rate: Rate) -> float:
         return sum(float(r.p) / float(r.q) * math.log(float(b)) for r, b in zip(rate, self.bases))
@@ -96,32 +129,32 @@ class Calculus:
 
     def plus(self, *parts: Truncated) -> Truncated:
         """A sum: what is exponentially smaller is left out."""
-        live = [p for p in parts if p.terms or p.rest is not None]
+        live = [p for p in parts if p.terms or p.rest is not None or p.small]
         if not live:
             return self.constant(ZERO)
         top = live[0].rate
         for p in live[1:]:
             top = p.rate if self.compare(p.rate, top) > 0 else top
         same = [p for p in live if p.rate == top]
-        rests = [p.rest for p in same if p.rest is not None]
-        total = self.made(plus(*[p.terms for p in same]), max(rests, default=None), top)
+        rest = self.order.largest(*[p.rest for p in same])
+        total = self.made(plus(*[p.terms for p in same]), rest, top, any(p.small for p in live))
         if self.transient and not total.terms:
             raise MeanFieldError("The leading sources of a correlator cancel; what is exponentially smaller decides.")
         return total
 
     def times(self, a: Truncated, b: Truncated) -> Truncated:
         rate = tuple(x + y for x, y in zip(a.rate, b.rate))
-        rests = []
-        for x, y in ((a, b), (b, a)):
-            lead = self.lead(y)
-            if x.rest is not None and lead is not None:
-                rests.append(x.rest + lead)
-        rest = max(rests, default=None)
-        return self.made(self.ring(rest).product(a.terms, b.terms), rest, rate)
+        leads, small = (self.lead(a), self.lead(b)), a.small and b.small
+        rest = None
+        for x, lead in zip((b, a), leads):
+            if lead is not None:
+                rest, small = self.order.largest(rest, shifted(x.rest, lead)), small or x.small
+        return self.made(self.ring(rest).product(a.terms, b.terms), rest, rate, small)
 
     def scaled(self, a: Truncated, c: Exact, shift: Key = UNIT) -> Truncated:
-        rest = None if a.rest is None else a.rest + self.size(shift)
-        return Truncated(scaled(a.terms, c, shift), rest, a.rate) if c else self.constant(ZERO)
+        if not c:
+            return self.constant(ZERO)
+        return Truncated(scaled(a.terms, c, shift), shifted(a.rest, shift), a.rate, a.small)
 
     def power(self, x: Truncated, n: int) -> Truncated:
         """x^n for a whole number n. Raises: MeanFieldError for 1/0, and where the leading order is not known."""
@@ -132,25 +165,57 @@ class Calculus:
             out = self.times(out, x)
         return out
 
-    def real_power(self, x: Truncated, p: fmpq) -> Truncated:
-        """x^p; for p ≠ -1 of a series led by 1·l^…, without an exponential.
+    def relative(self, x: Truncated) -> tuple[Key, Exact, Truncated]:
+        """(k, c, w) of x = c l^… (1 + w) without an exponential, k the key of l^…, its leading term."""
+        top = self.lead(x)
+        if top is None or top not in x.terms:
+            raise MeanFieldError("The leading order of a quantity that is divided by is not known.")
+        c = x.terms[top]
+        others = {k: v for k, v in x.terms.items() if k != top}
+        w = scaled(others, self.atoms.reciprocal(c) if c.number != 1 else ONE, over(UNIT, top))
+        return top, c, Truncated(w, shifted(x.rest, over(UNIT, top)), (NONE,) * len(self.bases), x.small)
+
+    def composed(self, x: Truncated, coefficient: Callable[[int], Exact], reach: fmpq | None = None) -> Truncated:
+        """Σ_j coefficient(j) x^j of an x that vanishes as l → ∞. It ends `reach` powers of l down at the least; None:
+        where x is known, and `FAR` down where that is everywhere.
+
+        Raises: MeanFieldError where x falls by no power of l, and a reach is given.
+        """
+        lead = self.lead(x)
+        if lead is None:
+            return replace(self.constant(coefficient(0)), small=x.small)
+        most, first, left = None, 1, FAR if x.rest is None else None
+        if reach is not None:
+            gap = -self.size(lead)
+            if gap <= 0:
+                raise MeanFieldError("A function of a series that does not fall as a power is not expanded.")
+            most = int((reach / gap).ceil())
+            left = _raised(lead, fmpq(most + 1))
+            first = next((j for j in range(1, most + 1) if coefficient(j)), most + 1)
+        rest = self.order.largest(left, shifted(x.rest, _raised(lead, fmpq(first - 1))))
+        ring = self.ring(rest)
+        return self.made(ring.composed(ring.powers(x.terms, most), coefficient), rest, x.rate, x.small)
+
+    def real_power(self, x: Truncated, p: fmpq | sp.Expr, reach: fmpq | None = None) -> Truncated:
+        """x^p, as `composed` ends it; for p ≠ -1 of a series that a power of l leads, an irrational p without an
+        exponential.
 
         Raises: MeanFieldError where the leading order is not known, or is no such power.
         """
-        if not x.terms:
-            raise MeanFieldError("The leading order of a quantity that is divided by is not known.")
-        top, c = self.ring(x.rest).ordered(x.terms)[0]
-        if p != -1 and (c.number != 1 or top[2] != 0 or top[3]):
+        top, c, w = self.relative(x)
+        if p != -1 and (top[2] != 0 or top[3]):
             raise MeanFieldError("Only a plain power of l can lead a power of a series.")
-        front = self.atoms.reciprocal(c) if p == -1 else ONE
-        small = {over(k, top): v * front for k, v in x.terms.items() if k != top}
-        rest = FAR if x.rest is None else x.rest - self.size(top)
-        ring = self.ring(rest)
-        series = ring.composed(ring.powers(small), lambda j: binomial(p, j))
-        shift: Key = (top[0] * p, top[1] * p, top[2] * p, int((top[3] * p).p))
-        exact = not small and x.rest is None
-        rate = tuple(r * p for r in x.rate)
-        return self.made(scaled(series, front, shift), None if exact else rest + self.size(shift), rate)
+        front, n, shift, rate = self.atoms.reciprocal(c) if p == -1 else ONE, p, top, x.rate
+        if isinstance(p, fmpq):
+            shift, rate = _raised(top, p), tuple(r * p for r in x.rate)
+        else:
+            assert self.basis is not None
+            parts = self.basis.of(p * self.basis.expr(top[0], top[1]))
+            n, shift = self.order.exponent(*self.basis.of(p)), (*parts, NONE, 0)
+        if p != -1 and c.number != 1:
+            front = self.atoms.total(self.atoms.expr(c) ** (expression(p) if isinstance(p, fmpq) else p))
+        series = self.composed(w, lambda j: binomial(n, j), reach)
+        return replace(self.scaled(series, front, shift), rate=rate)
 
     def later(self, x: Truncated, layers: int = 1) -> Truncated:
         """x_{l+1}, or x_{l-1}, of a sequence: Σ x^(j)/j!, and a factor of its exponential."""
@@ -161,3 +226,8 @@ class Calculus:
             part = scaled(ring.derivative(part), of(fmpq(layers, j)))
             total = plus(total, part)
         return self.made(scaled(total, self.base(tuple(layers * r for r in x.rate))), x.rest, x.rate)
+
+
+def _raised(k: Key, n: fmpq) -> Key:
+    """(l^…)^n."""
+    return k[0] * n, k[1] * n, MANY if k[2] == MANY and n > 0 else k[2] * n, int((k[3] * n).p)

@@ -13,7 +13,6 @@ from functools import cache, cached_property
 import sympy as sp
 from flint import fmpq
 
-from meanfield.base.answers.results import Law
 from meanfield.base.symbols import K as VARIANCE
 from meanfield.base.symbols import Z
 from meanfield.symbolic.asymptotics.log_growth import Growth
@@ -21,6 +20,7 @@ from meanfield.symbolic.asymptotics.schedules.balance import kept
 from meanfield.symbolic.asymptotics.schedules.branch import Branch
 from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.node import Average, average
+from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of, rational
 from meanfield.symbolic.series.exponents import Basis, NoFurther, decided
 from meanfield.symbolic.series.ring import (

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 import sympy as sp
 from flint import fmpq
 
-from meanfield.base.answers.results import Law, Term
+from meanfield.base.answers.results import Term
 from meanfield.base.symbols import l
 from meanfield.symbolic.asymptotics.log_growth import Growth, value_of
 from meanfield.symbolic.asymptotics.schedules.balance import kept
+from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ONE, Exact, expression, of
 from meanfield.symbolic.series.exponents import NoFurther
 from meanfield.symbolic.series.ring import NONE, Key, Ring, Series, binomial, plus, scaled

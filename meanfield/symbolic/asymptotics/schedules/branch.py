@@ -12,7 +12,7 @@ from functools import cached_property
 
 import sympy as sp
 
-from meanfield.base.answers.results import Law, MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.reading.parser import value_of
@@ -33,6 +33,7 @@ from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zer
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.recursions.block_recursions import slope_average
 from meanfield.symbolic.recursions.naming import describe
+from meanfield.symbolic.series.asymptotic_law import Law
 
 ORDER = 3  # to which the averages are expanded at both ends
 

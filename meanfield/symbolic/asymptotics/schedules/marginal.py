@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from meanfield.base.answers.results import Law, Status
+from meanfield.base.answers.results import Status
 from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics.comparing import summed
 from meanfield.symbolic.asymptotics.exponent_cells import Undecided
@@ -16,6 +16,7 @@ from meanfield.symbolic.asymptotics.schedules.balance import Balance, Resting
 from meanfield.symbolic.asymptotics.schedules.branch import End
 from meanfield.symbolic.asymptotics.schedules.regimes import EVERY, RESTS, Derivation, Regime, sign_of
 from meanfield.symbolic.asymptotics.schedules.stationary_variance import attractors, is_monotone, resting_points
+from meanfield.symbolic.series.asymptotic_law import Law
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,21 @@ the sum it is in. Source: derived here (Laplace's method on e^{-z²/2K}).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import sympy as sp
 
-from meanfield.base.answers.results import InfiniteAverage, Law, MeanFieldError, Term
+from meanfield.base.answers.results import InfiniteAverage, MeanFieldError, Term
 from meanfield.base.arguments import validated, whole
 from meanfield.base.symbols import K, Z
 from meanfield.functions import zeros
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.series.taylor import fractional, taylor
 from meanfield.symbolic.averages.expansions.mellin import half_moment
-from meanfield.symbolic.averages.expansions.powerlog import ENDS, Key, Sum, expand, expands
+from meanfield.symbolic.averages.expansions.powerlog import ENDS, Key, Sums, expands, left_out
 from meanfield.symbolic.averages.node import Average, average, expression, outermost
+from meanfield.symbolic.series.asymptotic_law import Law
+from meanfield.symbolic.series.truncated import Truncated
 
 _T = sp.Symbol("|z|", positive=True)  # messages show it
 ENDS.rare({"K -> oo": "symbolic.averages.expansions.large_variance"})
@@ -52,10 +56,6 @@ def at_infinity(expr: sp.Expr, order: int = 3) -> Law:
 
 
 def _law(expr: sp.Expr, order: int, end: int) -> Law:
-    return _sum(expr, order, end).law()
-
-
-def _sum(expr: sp.Expr, order: int, end: int) -> Sum:
     """Averages are expanded further where factors K^p or cancelling terms cost orders."""
     expr = sp.expand(expr)
     nodes = sorted((n for n in outermost(expr) if n.has(K)), key=str)
@@ -65,51 +65,51 @@ def _sum(expr: sp.Expr, order: int, end: int) -> Sum:
     last = sp.Integer(order) if end > 0 else sp.S.Half - order  # the last power that is wanted
     reach, inner, before = sp.Integer(order + 1), order, None
     for _ in range(3):
-        sums = {n: _node(n, inner, end, reach) for n in nodes}
-        found = expand(expr, end, sums, reach)
-        if found.rest is None or found.rest == before or (missing := end * (last - found.rest[0])) < 0:
+        sums = Sums(end, reach)
+        sums.known |= {n: _node(n, inner, sums) for n in nodes}
+        found = sums(expr)
+        rest = sums.rest(found)
+        if rest is None or rest == before or (missing := end * (last - rest[0])) < 0:
             break
-        more, before = int(sp.floor(missing)) + 1, found.rest
+        more, before = int(sp.floor(missing)) + 1, rest
         inner, reach = inner + more, reach + more
-    return found
+    return sums.law(found)
 
 
-def _node(node: Average, order: int, end: int, reach: sp.Expr) -> Sum:
+def _node(node: Average, order: int, sums: Sums) -> Truncated:
     if node.cov != (K,):
-        return _behind(node, order, end, reach)
-    return ENDS["K -> 0" if end > 0 else "K -> oo"](node, order)
+        return _behind(node, order, sums)
+    return ENDS["K -> 0" if sums.end > 0 else "K -> oo"](node, order, sums)
 
 
-def _behind(node: Average, order: int, end: int, reach: sp.Expr) -> Sum:
+def _behind(node: Average, order: int, sums: Sums) -> Truncated:
     """⟨f⟩_V for the variance V(K) of an inner Dense: the expansion of ⟨f⟩ where V goes, with that of V put in."""
-    f, inner = average(node.integrand, K), _sum(node.cov[0], order, end)
-    power, logs = inner.lead or (sp.S.Zero, 0)
-    if not inner.terms or logs != 0:
+    f, end, law = average(node.integrand, K), sums.end, _law(node.cov[0], order, sums.end)
+    if not law.terms or law.leading.logs != 0:
         raise MeanFieldError(f"How the variance of {node} behaves is led by a logarithm or not known; nor is it known.")
-    c = inner.terms[power, 0]
+    c, power = law.leading.coefficient, law.leading.power
     if power == 0:
 
         def slope(k: int) -> sp.Expr:
             return sp.diff(f, K, k).subs(K, c) / sp.factorial(k)
 
-        around = Sum(end, {k: v for k, v in inner.terms.items() if k != (0, 0)}, inner.rest, inner.exponential)
-        return around.composed(around, slope, sp.Integer(order), {})
-    outer = _sum(f, order, end if power > 0 else -end)
-    log = Sum(end, {(sp.S.Zero, 0): sp.log(c), (sp.S.Zero, 1): power})
-    if any(m for _, m in outer.terms):
-        log = log + inner.relative((power, 0), c).apply(lambda t: sp.log(1 + t), reach)
-    rest = None if outer.rest is None else (outer.rest[0] * power, outer.rest[1])
-    total = Sum(end, {}, rest, outer.exponential)
-    for (p, m), coefficient in outer.terms.items():
-        part = Sum(end, {(sp.S.Zero, 0): coefficient}) * inner.power(p, reach)
-        for _ in range(m):
-            part = part * log
-        total = total + part
+        return sums.composed(sums.of_law(replace(law, terms=law.terms[1:])), slope)
+    outer, inner = _law(f, order, end if power > 0 else -end), sums.of_law(law)
+    log = sums.of({(sp.S.Zero, 0): sp.log(c), (sp.S.Zero, 1): power})
+    if any(t.logs for t in outer.terms):
+        log = sums.plus(log, sums.apply(lambda t: sp.log(1 + t), sums.calculus.relative(inner)[2]))
+    left = left_out(outer)
+    total = sums.of({}, left and (left[0] * power, left[1]), outer.remainder == "exponential")
+    for t in outer.terms:
+        part = sums.times(sums.constant(t.coefficient), sums.power(inner, t.power))
+        for _ in range(int(t.logs)):
+            part = sums.times(part, log)
+        total = sums.plus(total, part)
     return total
 
 
 @expands("K -> 0")
-def _node_at_zero(node: Average, order: int) -> Sum:
+def _node_at_zero(node: Average, order: int, sums: Sums) -> Truncated:
     f = node.integrand
     p = pieces(f, Z[0])
     left, right = p.around_zero()
@@ -120,20 +120,22 @@ def _node_at_zero(node: Average, order: int) -> Sum:
     try:
         a, b = taylor(right, Z[0], top), taylor(left, Z[0], top)
     except MeanFieldError:
-        return _powers_at_zero(node, left, right, top, any(b != 0 for b in p.breaks))
+        return sums.of(*_powers_at_zero(node, left, right, top, any(b != 0 for b in p.breaks)))
     terms: dict[Key, sp.Expr] = {}
     for k in range(top + 1):
         value = (a[k] + (-1) ** k * b[k]) * half_moment(k)
         if value != 0:
             terms[sp.Rational(k, 2), 0] = value
     if exact:
-        return Sum(1, terms, None, any(b != 0 for b in p.breaks))
-    return Sum(1, terms, (sp.Integer(order + 1) if left == right else sp.Rational(top + 1, 2), 0))
+        return sums.of(terms, None, any(b != 0 for b in p.breaks))
+    return sums.of(terms, (sp.Integer(order + 1) if left == right else sp.Rational(top + 1, 2), 0))
 
 
-def _powers_at_zero(node: Average, left: sp.Expr, right: sp.Expr, top: int, more: bool) -> Sum:
-    """The same where the pieces are series in a root of |z|; `more`: whether a break elsewhere adds what is
-    exponentially small."""
+def _powers_at_zero(
+    node: Average, left: sp.Expr, right: sp.Expr, top: int, more: bool
+) -> tuple[dict[Key, sp.Expr], Key | None, bool]:
+    """The same, as `Sums.of` takes it, where the pieces are series in a root of |z|; `more`: whether a break elsewhere
+    adds what is exponentially small."""
     total: dict[sp.Rational, sp.Expr] = {}
     ends = []
     for piece, side in ((right, 1), (left, -1)):
@@ -145,7 +147,7 @@ def _powers_at_zero(node: Average, left: sp.Expr, right: sp.Expr, top: int, more
     if live and min(live) <= -1:
         raise InfiniteAverage(f"{node} is infinite: |z|^({min(live)}) is not integrable at 0.")
     terms: dict[Key, sp.Expr] = {(k / 2, sp.S.Zero): c * half_moment(k) for k, c in live.items()}
-    return Sum(1, terms, (min(ends) / 2, 0), False) if ends else Sum(1, terms, None, more)
+    return (terms, (min(ends) / 2, 0), False) if ends else (terms, None, more)
 
 
 def exponential_at_zero(expr: sp.Expr) -> Term | None:

@@ -18,7 +18,7 @@ from functools import lru_cache
 import sympy as sp
 
 from meanfield.functions.series.infinity import Terms
-from meanfield.symbolic.averages.expansions.powerlog import Key, Sum
+from meanfield.symbolic.averages.expansions.powerlog import Key
 
 
 def half_moment(k: sp.Expr) -> sp.Expr:
@@ -76,16 +76,17 @@ def tail_term(s: sp.Expr, m: int) -> dict[Key, sp.Expr]:
     return {key: sp.expand(c) for key, c in out.items()}
 
 
-def tails_sum(tails: Terms) -> Sum:
+def tails_sum(tails: Terms) -> dict[Key, sp.Expr]:
     """What the tail terms of both sides (added) contribute to ⟨f⟩_K."""
-    total = Sum(-1)
+    total: dict[Key, sp.Expr] = {}
     for (s, m), c in tails.items():
         if sp.expand(c) != 0:
-            total = total + Sum(-1, {key: c * v for key, v in tail_term(s, m).items()})
+            for key, v in tail_term(s, m).items():
+                total[key] = total.get(key, sp.S.Zero) + c * v
     return total
 
 
-def moment_term(value: sp.Expr, j: int) -> Sum:
+def moment_term(value: sp.Expr, j: int) -> tuple[Key, sp.Expr]:
     """What fp∫ z^{2j} f dz = value contributes."""
     scale = sp.Integer(-1) ** j / (sp.sqrt(2 * sp.pi) * sp.factorial(j) * 2**j)
-    return Sum(-1, {(-sp.S.Half - j, 0): scale * value})
+    return (-sp.S.Half - j, 0), scale * value

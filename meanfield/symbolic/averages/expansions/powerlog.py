@@ -1,157 +1,150 @@
-r"""Sums of c·K^p (log K)^m with an honest remainder, and their arithmetic: no term ever outlives the remainder of the
-sum it is in.
+r"""Sums of c·K^p (log K)^m at K = 0 or ∞ with an honest remainder, as truncated series: no term ever outlives the
+remainder of the sum it is in.
 
-Near K = 0 the smaller powers matter most, at K = ∞ the larger; a sum knows its end. A remainder is (r, m): what is left
-out is O(K^r |log K|^m). Besides it, terms smaller than every power may have been left out (`exponential`).
+1/K, or K at ∞, is l of the ring. A remainder is (r, m): what is left out is O(K^r |log K|^m). Besides it, terms smaller
+than every power may have been left out (`small`). `Law` is what a sum prints.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import sympy as sp
+from flint import fmpq
 
-from meanfield.base.answers.results import Law, MeanFieldError, Term
+from meanfield.base.answers.results import MeanFieldError, Term
 from meanfield.base.leading import Registry
 from meanfield.base.symbols import K
 from meanfield.functions import balls
 from meanfield.functions.series.taylor import taylor
+from meanfield.symbolic.series import ring
+from meanfield.symbolic.series.asymptotic_law import Law
+from meanfield.symbolic.series.coefficients import ZERO, Atoms, Exact, rational
+from meanfield.symbolic.series.exponents import Basis
 from meanfield.symbolic.series.expression_series import ExpressionSeries, no_rule
+from meanfield.symbolic.series.ring import UNIT, Series
+from meanfield.symbolic.series.truncated import Calculus, Truncated
 
-Key = tuple[sp.Expr, int]
-_ZERO: Key = (sp.S.Zero, 0)
+Key = tuple[sp.Expr, int]  # (p, m) of K^p (log K)^m
+DEEP = fmpq(10**6)  # powers of K of an exact sum: all of them
 
 
-@dataclass(frozen=True)
-class Sum:
-    """Σ terms[p, m] K^p (log K)^m as K → 0 (end = 1) or K → ∞ (end = -1); rest: see the module, None: nothing left out.
+class Sums(ExpressionSeries[Truncated]):
+    """Sums of expressions in K and in averages over K as K → 0 (end = 1) or K → ∞ (end = -1).
 
-    Terms that the remainder covers are dropped on construction.
+    reach: how many powers of K an infinite series goes beyond its leading term. A factor e^{-c/K} is smaller than every
+    power as K → 0 and a series in 1/K as K → ∞.
     """
 
-    end: int
-    terms: Mapping[Key, sp.Expr] = field(default_factory=dict)
-    rest: Key | None = None
-    exponential: bool = False
+    def __init__(self, end: int, reach: sp.Expr = sp.S.Zero) -> None:
+        super().__init__()
+        self.end, self.reach = end, rational(reach)
+        self.atoms, self.basis = Atoms(), Basis()
+        self.calculus = Calculus(self.atoms, is_zero=self._vanishes, basis=self.basis, deep=DEEP, most=int(DEEP))
 
-    def __post_init__(self):
-        kept = {}
-        for key, c in self.terms.items():
-            c = _expanded(c)
-            if c != 0 and (self.rest is None or self._size(key) > self._size(self.rest)):
-                kept[key] = c
-        object.__setattr__(self, "terms", kept)
+    # ------------------------------------------------------------------------------------------ into and out of series
 
-    def _size(self, key: Key):
-        """Larger means more important near the end of this sum."""
-        return _Order(-self.end * key[0], key[1])
+    def of(self, terms: Mapping[Key, sp.Expr], rest: Key | None = None, small: bool = False) -> Truncated:
+        """Σ terms[p, m] K^p (log K)^m + O(K^r |log K|^n), rest = (r, n), without the terms that this covers."""
+        held: Series = {}
+        for key, c in terms.items():
+            k = self._key(key)
+            held[k] = held.get(k, ZERO) + self.atoms.total(c * (-self.end) ** int(key[1]))
+        return self.calculus.made(held, None if rest is None else self._key(rest), (), small)
 
-    def _weaker(self, a: Key | None, b: Key | None) -> Key | None:
-        if a is None or b is None:
-            return b if a is None else a
-        return max(a, b, key=self._size)
+    def terms(self, found: Truncated) -> dict[Key, sp.Expr]:
+        """The coefficients of K^p (log K)^m, the most important first."""
+        held = {self._powers(k): self._expr(c, k) for k, c in self.calculus.order.ordered(found.terms)}
+        return {key: c for key, c in held.items() if c != 0}
 
-    @property
-    def lead(self) -> Key | None:
-        """The most important term; the remainder if there is none."""
-        return max(self.terms, key=self._size) if self.terms else self.rest
+    def rest(self, found: Truncated) -> Key | None:
+        """(r, n) of the remainder; None where nothing is left out, or what is smaller than every power."""
+        return None if found.rest is None else self._powers(found.rest)
 
-    def cut(self, rest: Key) -> Sum:
-        """The same with a remainder that is not finer than `rest`."""
-        return Sum(self.end, self.terms, self._weaker(self.rest, rest), self.exponential)
+    def law(self, found: Truncated) -> Law:
+        """A sum as a statement about K."""
+        terms = tuple(Term(c, p, sp.Integer(m)) for (p, m), c in self.terms(found).items())
+        point, rest = (sp.S.Zero if self.end > 0 else sp.oo), self.rest(found)
+        if rest is None:
+            return Law(K, point, terms, "exponential" if found.small else "zero")
+        return Law(K, point, terms, rest[0], sp.Integer(rest[1]))
 
-    def __add__(self, other: Sum) -> Sum:
-        total = dict(self.terms)
-        for key, c in other.terms.items():
-            total[key] = total.get(key, sp.S.Zero) + c
-        return Sum(self.end, total, self._weaker(self.rest, other.rest), self.exponential or other.exponential)
+    def of_law(self, law: Law) -> Truncated:
+        """The sum that a law of powers and logarithms states."""
+        terms = {(t.power, int(t.logs)): t.coefficient for t in law.terms}
+        return self.of(terms, left_out(law), law.remainder == "exponential")
 
-    def __mul__(self, other: Sum) -> Sum:
-        total: dict[Key, sp.Expr] = {}
-        for (p, m), a in self.terms.items():
-            for (q, n), b in other.terms.items():
-                total[p + q, m + n] = total.get((p + q, m + n), sp.S.Zero) + a * b
-        rest = None
-        for x, y in ((self, other), (other, self)):
-            if x.rest is not None and y.lead is not None:
-                rest = self._weaker(rest, (x.rest[0] + y.lead[0], x.rest[1] + y.lead[1]))
-        small = (self.exponential and other.lead is not None) or (other.exponential and self.lead is not None)
-        return Sum(self.end, total, rest, small or (self.exponential and other.exponential))
+    def _key(self, key: Key) -> ring.Key:
+        return (*self.basis.of(-self.end * key[0], "a power of K"), fmpq(int(key[1])), 0)
 
-    def power(self, n: sp.Expr, reach: sp.Expr) -> Sum:
-        """Its n-th power; an infinite series ends where it is `reach` powers of K below its leading term."""
+    def _powers(self, k: ring.Key) -> Key:
+        return -self.end * self.basis.expr(k[0], k[1]), int(k[2].p)
+
+    def _expr(self, c: Exact, k: ring.Key = UNIT) -> sp.Expr:
+        return _expanded(self.atoms.expr(c) * (-self.end) ** int(k[2].p))
+
+    def _vanishes(self, c: Exact) -> bool:
+        return len(c.terms) > 1 and self._expr(c) == 0
+
+    # ----------------------------------------------------------------------------------------------------- arithmetic
+
+    def constant(self, e: sp.Expr) -> Truncated:
+        return self.of({(sp.S.Zero, 0): e})
+
+    def plus(self, a: Truncated, b: Truncated) -> Truncated:
+        return self.calculus.plus(a, b)
+
+    def times(self, a: Truncated, b: Truncated) -> Truncated:
+        return self.calculus.times(a, b)
+
+    def power(self, base: Truncated, n: sp.Expr) -> Truncated:
         if n.is_Integer and n >= 0:
-            total = Sum(self.end, {_ZERO: sp.S.One})
-            for _ in range(int(n)):
-                total = total * self
-            return total
-        lead, c = self._decided_lead("a power or quotient of")
-        x = self.relative(lead, c)
-        series = {0: sp.S.One}
-        total = self.composed(x, lambda k: sp.binomial(n, k), reach, series)
-        scale = Sum(self.end, {(n * lead[0], 0): c**n})
-        return scale * total
-
-    def apply(self, head, reach: sp.Expr) -> Sum:
-        """An analytic function of it, where it tends to a number."""
-        if any(self._size(key) > self._size(_ZERO) for key in self.terms):
-            raise MeanFieldError(f"The expansion of {head} of {self.law()} is not known: the argument grows.")
-        if self.rest is not None and self._size(self.rest) >= self._size(_ZERO):
-            raise MeanFieldError(f"The limit of {self.law()} is not known, so {head} of it is not expanded.")
-        limit = self.terms.get(_ZERO, sp.S.Zero)
-        x = Sum(self.end, {k: c for k, c in self.terms.items() if k != _ZERO}, self.rest, self.exponential)
-        t = sp.Dummy("t", real=True)
-        return self.composed(x, lambda k: taylor(head(limit + t), t, max(k, 4))[k], reach, {})
-
-    def composed(self, x: Sum, coefficient, reach, known) -> Sum:
-        """Σ coefficient(k) x^k for an x that tends to 0."""
-        total = Sum(self.end, {_ZERO: known.get(0) or coefficient(0)})
-        if x.lead is None:
-            return Sum(self.end, total.terms, None, x.exponential)
-        gap = abs(x.lead[0])
-        count = int(sp.ceiling(reach / gap)) if gap != 0 else 0
-        if gap == 0:
-            raise MeanFieldError(f"{x.law()} is not a power of K; a function of it is not expanded.")
-        part = Sum(self.end, {_ZERO: sp.S.One})
-        left = None if len(x.terms) == 0 and x.rest is None else (x.lead[0] * (count + 1), x.lead[1] * (count + 1))
-        for k in range(1, count + 1):
-            part = part * x if left is None else (part * x).cut(left)
-            total = total + Sum(self.end, {_ZERO: coefficient(k)}) * part
-        rest = total._weaker(total.rest, left)
-        return Sum(self.end, total.terms, rest, total.exponential or x.exponential)
-
-    def _decided_lead(self, what: str) -> tuple[Key, sp.Expr]:
-        if not self.terms:
+            return self.calculus.power(base, int(n))
+        what = "a power or quotient of"
+        if not base.terms:
             raise MeanFieldError(
                 f"The expansion of {what} an average is not available: its leading order is not known."
             )
-        lead = self.lead
-        assert lead is not None
-        if lead[1] != 0:
+        if self.calculus.order.largest(*base.terms)[2] != 0:  # type: ignore[index]
             raise MeanFieldError(
-                f"An average behaves like {self.law()}; {what} such averages (a logarithm leads) is not expanded yet."
+                f"An average behaves like {self.law(base)}; {what} such averages (a logarithm leads) is not expanded "
+                "yet."
             )
-        return lead, self.terms[lead]
+        return self.calculus.real_power(base, rational(n) if n.is_Rational else n, self.reach)
 
-    def relative(self, lead: Key, c: sp.Expr) -> Sum:
-        """w of c K^p (1 + w), its leading term."""
-        rest = None if self.rest is None else (self.rest[0] - lead[0], self.rest[1])
-        scaled = {(p - lead[0], m): v / c for (p, m), v in self.terms.items() if (p, m) != lead}
-        return Sum(self.end, scaled, rest, self.exponential)
+    def apply(self, head: Callable[[sp.Expr], sp.Expr], inner: Truncated) -> Truncated:
+        """An analytic function of a sum that tends to a number."""
+        size = self.calculus.order.size
+        if any(size(k) > size(UNIT) for k in inner.terms):
+            raise MeanFieldError(f"The expansion of {head} of {self.law(inner)} is not known: the argument grows.")
+        if inner.rest is not None and size(inner.rest) >= size(UNIT):
+            raise MeanFieldError(f"The limit of {self.law(inner)} is not known, so {head} of it is not expanded.")
+        limit = self._expr(inner.terms.get(UNIT, ZERO))
+        varying = Truncated({k: c for k, c in inner.terms.items() if k != UNIT}, inner.rest, (), inner.small)
+        t = sp.Dummy("t", real=True)
+        return self.composed(varying, lambda k: taylor(head(limit + t), t, max(k, 4))[k])
 
-    def law(self) -> Law:
-        """The sum as a statement about K."""
-        ordered = sorted(self.terms, key=self._size, reverse=True)
-        found = tuple(Term(self.terms[key], key[0], sp.Integer(key[1])) for key in ordered)
-        point = sp.S.Zero if self.end > 0 else sp.oo
-        if self.rest is None:
-            return Law(K, point, found, "exponential" if self.exponential else "zero")
-        return Law(K, point, found, self.rest[0], sp.Integer(self.rest[1]))
+    def composed(self, x: Truncated, coefficient: Callable[[int], sp.Expr]) -> Truncated:
+        """Σ_k coefficient(k) x^k of a sum that tends to 0."""
+        return self.calculus.composed(x, cache(lambda k: self.atoms.total(coefficient(k))), self.reach)
+
+    def part(self, e: sp.Expr) -> Truncated:
+        if e == K:
+            return self.of({(sp.S.One, 0): sp.S.One})
+        if len(e.args) != 1:
+            raise MeanFieldError(no_rule(e))
+        inner = self(e.args[0])
+        lead, size = self.calculus.order.largest(*inner.terms), self.calculus.order.size
+        if e.func is sp.exp and lead is not None and size(lead) > size(UNIT):
+            if lead[2] == 0 and _is_negative(self._expr(inner.terms[lead])):
+                return Truncated({}, None, (), True)
+            raise MeanFieldError(f"{e} has no power-law expansion in K.")
+        return self.apply(e.func, inner)
 
 
-Expand = Callable[[Any, int], Sum]
+Expand = Callable[[Any, int, Sums], Truncated]
 #: how an average over K itself is expanded to some order, by the end that K goes to
 ENDS: Registry[str, Expand] = Registry()
 
@@ -166,34 +159,10 @@ def expands(end: str) -> Callable[[Expand], Expand]:
     return put
 
 
-def from_law(law: Law) -> Sum:
-    """The sum that a law of powers and logarithms states."""
-    terms = {(t.power, int(t.logs)): t.coefficient for t in law.terms}
+def left_out(law: Law) -> Key | None:
+    """(r, n) of a remainder O(x^r |log x|^n); None for what is smaller than every power."""
     plain = law.remainder in ("zero", "exponential")
-    rest = None if plain else (sp.sympify(law.remainder), int(law.remainder_logs))
-    return Sum(1 if law.point == 0 else -1, terms, rest, law.remainder == "exponential")
-
-
-class _Order:
-    """(number, integer) compared by the numbers' values: powers may be irrational."""
-
-    __slots__ = ("logs", "power")
-
-    def __init__(self, power, logs):
-        self.power, self.logs = power, logs
-
-    def _key(self, other):
-        gap = self.power - other.power
-        return (0 if gap == 0 else 1 if gap > 0 else -1), self.logs - other.logs
-
-    def __gt__(self, other):
-        return self._key(other) > (0, 0)
-
-    def __lt__(self, other):
-        return self._key(other) < (0, 0)
-
-    def __ge__(self, other):
-        return self._key(other) >= (0, 0)
+    return None if plain else (sp.sympify(law.remainder), int(law.remainder_logs))
 
 
 def _expanded(c: sp.Expr) -> sp.Expr:
@@ -206,50 +175,6 @@ def _expanded(c: sp.Expr) -> sp.Expr:
     except MeanFieldError:
         return c
     return sp.simplify(c) if close else c
-
-
-class Sums(ExpressionSeries[Sum]):
-    """Sums of expressions in K and in averages over K, whose own sums are given.
-
-    A factor e^{-c/K} is smaller than every power as K → 0 and a series in 1/K as K → ∞.
-    """
-
-    def __init__(self, end: int, nodes: Mapping[sp.Expr, Sum], reach: sp.Expr) -> None:
-        super().__init__()
-        self.end, self.reach = end, reach
-        self.known |= nodes
-
-    def constant(self, e: sp.Expr) -> Sum:
-        return Sum(self.end, {_ZERO: e})
-
-    def plus(self, a: Sum, b: Sum) -> Sum:
-        return a + b
-
-    def times(self, a: Sum, b: Sum) -> Sum:
-        return a * b
-
-    def power(self, base: Sum, n: sp.Expr) -> Sum:
-        return base.power(n, self.reach)
-
-    def part(self, e: sp.Expr) -> Sum:
-        if e == K:
-            return Sum(self.end, {(sp.S.One, 0): sp.S.One})
-        if len(e.args) != 1:
-            raise MeanFieldError(no_rule(e))
-        inner = self(e.args[0])
-        if e.func is sp.exp and inner.terms:
-            lead = inner.lead
-            assert lead is not None
-            if inner._size(lead) > inner._size(_ZERO):
-                if lead[1] == 0 and _is_negative(inner.terms[lead]):
-                    return Sum(self.end, {}, None, True)
-                raise MeanFieldError(f"{e} has no power-law expansion in K.")
-        return inner.apply(e.func, self.reach)
-
-
-def expand(e: sp.Expr, end: int, nodes: Mapping[sp.Expr, Sum], reach: sp.Expr) -> Sum:
-    """The sum of an expression in K and in averages over K, whose own sums are given."""
-    return Sums(end, nodes, reach)(e)
 
 
 def _is_negative(c: sp.Expr) -> bool:

@@ -16,11 +16,12 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.base.answers.results import Law, MeanFieldError
+from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown, validated, whole
 from meanfield.symbolic.finite_width.haar.pairings import Type, joined
 from meanfield.symbolic.finite_width.haar.weingarten import LARGEST, MOST, answered, listed
 from meanfield.symbolic.finite_width.haar.zonal import components, double_factorial
+from meanfield.symbolic.series.asymptotic_law import Law
 
 Thread = tuple[int, int, int]  # the labels of its ends, the smaller first, and half its length
 Threads = tuple[Thread, ...]

@@ -11,11 +11,12 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.base.answers.results import Law, MeanFieldError, Term
+from meanfield.base.answers.results import MeanFieldError, Term
 from meanfield.base.arguments import shown, validated, whole
 from meanfield.base.symbols import n as width
 from meanfield.symbolic.finite_width.haar.pairings import Type
 from meanfield.symbolic.finite_width.haar.zonal import Vector, at, components, rational
+from meanfield.symbolic.series.asymptotic_law import Law
 
 MOST = 12  # order: there are 77 coset types, and a rational function takes 0.2 s
 LARGEST = 10**9  # width that an integer n may be
