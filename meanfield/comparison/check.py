@@ -30,7 +30,7 @@ from meanfield.base.arguments import (
 )
 from meanfield.base.arguments import names as names_of
 from meanfield.base.progress import watched
-from meanfield.base.quantities import COVARIANCES, GRADIENTS, ONE_INPUT, QUANTITIES, TWO_INPUTS
+from meanfield.base.quantities import CARRIED, COVARIANCES, MEASURED, QUANTITIES, QUOTIENTS, apart, of_two
 from meanfield.base.words import unknown
 from meanfield.comparison.allowances import compare, narrower, narrower_layers
 from meanfield.comparison.check_report import THRESHOLD, Report, Row
@@ -79,7 +79,8 @@ LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
 
 
 SEEN = 32  # inputs from which on half and a quarter of a batch say what a finite batch adds
-OF_ONE_NORM = ("distance", "c", "gamma")  # of two inputs of one norm, beside their covariances
+ONE = tuple(n for n, q in QUANTITIES.items() if q.measured and apart(n) and not (q.order or of_two(n)))
+TWO = tuple(n for n in MEASURED if of_two(n) and n in (*CARRIED, *QUOTIENTS))  # spreads are those of a batch
 
 @validated
 def check(
@@ -501,16 +502,16 @@ def _wanted(theory: Theory, quantities, correlation) -> tuple[str, ...]:
                 f"{', '.join(can)}."
             )
         return asked
-    one = ("K", "J", "Theta", "J0", *GRADIENTS) if finite else ("K",)
-    allowed = one if correlation is None else (*TWO_INPUTS, *OF_ONE_NORM)
+    one = ONE if finite else ("K",)
+    allowed = one if correlation is None else TWO
     wanted = tuple(quantities or (COVARIANCES if correlation is not None else allowed[:2]))
     if "J0" in wanted and set(wanted) - {"J0", "K"}:
         raise MeanFieldError("J0 starts at the input and J, Theta at layer 1; check them separately.")
     for q in wanted:
-        if q in ONE_INPUT + TWO_INPUTS + GRADIENTS and q not in allowed:
+        if q in ONE + TWO and q not in allowed:
             why = (
                 "it is infinite in the theory (φ jumps or rises like √z), and no finite network measures that"
-                if q in ("J", "Theta") and correlation is None
+                if q in ONE and correlation is None
                 else "give correlation= for two-input quantities, leave it out for one-input ones"
             )
             raise MeanFieldError(f"A check of {q} is not available: {why}.")

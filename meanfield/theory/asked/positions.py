@@ -17,7 +17,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown, whole
-from meanfield.base.quantities import COVARIANCES
+from meanfield.base.quantities import MEASURED, carried_by, of_two, read_off
 from meanfield.base.symbols import Q0, J, K, K_ab, c_J, sigma_w, tokens
 from meanfield.functions.reading.parser import number
 from meanfield.networks.folds import parts
@@ -32,7 +32,6 @@ from meanfield.symbolic.recursions.coordinate_walk import remembered
 from meanfield.symbolic.recursions.first import begun
 from meanfield.symbolic.recursions.tokens.exchangeable import SMALLEST, attends, carried, exchangeable, kind_of
 from meanfield.symbolic.recursions.tokens.shares import shares
-from meanfield.symbolic.recursions.tokens.two_sequences import NAMES as ACROSS
 from meanfield.symbolic.recursions.tokens.two_sequences import across
 from meanfield.symbolic.steps import Step
 
@@ -41,8 +40,9 @@ if TYPE_CHECKING:
 
     from meanfield.numeric.run.depth_iteration import Run
 
-NAMES = ("K", "K_ab", "J", "J_ab", "Theta", "Theta_ab")
-READ = ("c",)  # read off them
+NAMES = tuple(n for n in carried_by("exchangeable") if n in MEASURED)
+KNOWN = tuple(dict.fromkeys((*NAMES, *read_off("exchangeable"))))
+ACROSS = tuple(n for n in carried_by("across") if n not in NAMES)
 SHARE = re.compile(r"Theta(_ab)?\[\d+\]")  # of one matrix
 MOST_TOKENS = 1 << 16
 
@@ -74,8 +74,7 @@ def printed(block: Block, first: Dense, size: int | None) -> Recursion:
 @remembered(maxsize=128)
 def followed(block: Block, first: Dense, size: int | None) -> Recursion:
     """The same as floats follow it: c_J = J_ab/J in the place of J_ab."""
-    found = begun(carried(block, size), first)
-    return replace(found, readout=(*found.readout, ("c", K_ab / K)))
+    return begun(carried(block, size), first).reading(read_off("exchangeable"))
 
 
 def spelled_out(block: Block, first: Dense, size: int | None, names: Iterable[str]) -> tuple[str, ...]:
@@ -91,12 +90,12 @@ def require_known(names: tuple[str, ...], recursion: Recursion, what: str) -> No
     for name in names:
         if name in recursion.names or SHARE.fullmatch(name):
             continue
-        if name not in (*NAMES, *READ):
-            of_two = name in (*COVARIANCES, "distance", "gamma", "tilt")
-            why = "of two inputs apart from all others" if of_two else "not derived where positions act on each other"
+        if name not in KNOWN:
+            other = "not derived where positions act on each other"
+            why = "of two inputs apart from all others" if of_two(name) else other
             raise MeanFieldError(
                 f"{name} was asked for, which is {why}; of a {what if what == 'batch' else 'network of tokens'} there "
-                f"are {', '.join(NAMES)}."
+                f"are {', '.join(KNOWN)}."
             )
         if name.startswith("Theta") and "Theta" not in recursion.names:
             raise MeanFieldError(
@@ -122,29 +121,27 @@ def selected(block: Block, first: Dense, size: int | None, names: tuple[str, ...
 
 def _of_two(block: Block, first: Dense, names: tuple[str, ...]) -> Recursion:
     """The recursion of what two inputs of several tokens have in common."""
-    found = begun(across(block), first)
-    wrong = [n for n in names if n not in (*found.names, *READ)]
+    found = begun(across(block), first).reading(read_off("across"))
+    wrong = [n for n in names if n not in (*found.names, *dict(found.readout))]
     if wrong:
         raise MeanFieldError(
             f"{wrong[0]} was asked for beside what tokens of two inputs have in common; with K_same and K_other go "
             f"{', '.join(n for n in found.names if n not in ('K_same', 'K_other'))} and c."
         )
-    found = replace(found, readout=(("c", K_ab / K),))
-    return found.only(*(n for n in names if n not in READ), *(("K_ab",) if "c" in names else ()))
+    return found.only(*names)
 
 
 def _of_matrices(block: Block, first: Dense, names: tuple[str, ...]) -> Recursion:
     """The recursion of the tangent kernel by matrices."""
-    found = begun(shares(block), first)
-    found = replace(found, readout=(("c", K_ab / K),)) if "K_ab" in found.names else found
-    wrong = [n for n in names if n not in (*found.names, *READ)]
+    found = begun(shares(block), first).reading(read_off("across"))
+    wrong = [n for n in names if n not in (*found.names, *dict(found.readout))]
     if wrong:
         held = ", ".join(n for n in found.names if n.startswith("Theta["))
         raise MeanFieldError(
             f"{wrong[0]} was asked for beside a share of the tangent kernel; with K, K_ab and c go {held} and their "
             "Theta_ab[d], one for each Dense and [0] for the input layer."
         )
-    return found.only(*(n for n in names if n not in READ), *(("K_ab",) if "c" in names else ()))
+    return found.only(*names)
 
 
 @remembered(maxsize=256)
@@ -156,10 +153,9 @@ def to_follow(block: Block, first: Dense, size: int | None, names: tuple[str, ..
         return _of_two(block, first, names)
     found = followed(block, first, size)
     require_known(names, found, kind_of(block))
-    needs = {"J_ab": ("J", "J_ab", "c_J"), "c": ("K", "K_ab")}
-    wanted = [n for name in names for n in needs.get(name, (name,)) if n in found.names]
+    wanted = [n for n in names if n in (*found.names, *dict(found.readout))]
     if "J" in names or "J_ab" in names:
-        wanted += [n for n in ("K_ab", "c_J") if n in found.names]
+        wanted += [n for n in ("J", "K_ab", "c_J") if n in found.names]
     if set(names) & {"Theta", "Theta_ab"}:
         wanted += ["Theta", "Theta_ab"]
     return found.only(*dict.fromkeys(("K", *wanted)))

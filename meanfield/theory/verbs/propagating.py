@@ -10,12 +10,11 @@ import numpy as np
 from meanfield.base.answers.results import InfiniteAverage, MeanFieldError
 from meanfield.base.arguments import finite, flag, one_point, refuse_not_real
 from meanfield.base.arguments import names as names_of
-from meanfield.base.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, TWO_INPUTS, UNEQUAL_NORMS
+from meanfield.base.quantities import CARRIERS, FINITE_WIDTH, GRADIENTS, QUANTITIES, of_two, recursion_of
 from meanfield.base.symbols import N0
 from meanfield.functions.activations import activation
 from meanfield.networks.folds import activations_of, has_skip, symbols_in
 from meanfield.networks.records import Param
-from meanfield.symbolic.coordinates import COORDINATES
 from meanfield.symbolic.recursions.tokens.exchangeable import attends
 from meanfield.theory.asked import positions
 from meanfield.theory.asked.architecture_maps import Maps
@@ -95,17 +94,13 @@ def _run(
         if given_rates:
             raise MeanFieldError("Learning rates are of inputs that are apart; leave lambda_w and lambda_b out.")
         return _positions(theory, places, settings, begin, parameters, quantities)
-    of_two = TWO_INPUTS + EQUAL_NORMS + UNEQUAL_NORMS + COORDINATES
-    pair = correlation is not None or bool(set(begin) & set(of_two))
-    if not pair and set(quantities or ()) & set(of_two):
-        raise MeanFieldError(f"{listed(of_two)} belong to two inputs; give their correlation=.")
-    wanted = tuple(quantities or (COVARIANCES if pair else theory.default_quantities))
-    if pair and not quantities and {"K", *EQUAL_NORMS, *COORDINATES} & set(begin):
-        wanted = ("K", "K_ab", "distance")
-    if {"K_aa", "K_bb"} & set(begin) and {"c", "distance", "tilt"} & {*wanted, *begin}:  # of any two norms
-        norms = ("K_aa", "K_bb", "distance", "K_ab")
-        wanted = (*norms, *(n for n in wanted if n not in norms and (quantities or n != "K")))
-    if pair and not set(wanted) & set(of_two):
+    pair = correlation is not None or any(map(of_two, begin))
+    if not pair and any(map(of_two, quantities or ())):
+        two = tuple(filter(of_two, QUANTITIES))
+        raise MeanFieldError(f"{listed(two)} belong to two inputs; give their correlation=.")
+    started = tuple(n for n in begin if n in QUANTITIES) if pair else ()
+    wanted = tuple(quantities or (theory.default_quantities if not pair else _usual(started)))
+    if pair and not any(map(of_two, wanted)):
         wanted = (*wanted, "distance")  # K, J or Theta with a correlation: of two inputs of one norm
     back, other = bool(set(wanted) & set(GRADIENTS)), None
     values: dict = {}  # of learning rates
@@ -132,7 +127,9 @@ def _run(
         if not begin:
             refuse_zero({k: double(k, v) for k, v in places.items() if k != "correlation"}, wanted[0], layerwise)
     else:
-        recursion = selected(theory, wanted)
+        if started and recursion_of(wanted, started) == "unequal_norms":
+            wanted = tuple(dict.fromkeys((*CARRIERS["unequal_norms"].usual, *wanted)))
+        recursion = selected(theory, wanted, started)
     widths = of_widths(theory.block)
     parameters = {k: v for k, v in parameters.items() if k not in widths}
     refuse_unknown(parameters, recursion)
@@ -166,6 +163,11 @@ def _run(
             raise
     # nobody asked for J, and it is infinite: φ is continuous, but its slope is not square integrable
     return _run(theory, **places, **(settings | {"quantities": ("K",)}), start=begin, **parameters)
+
+
+def _usual(started: tuple[str, ...]) -> tuple[str, ...]:
+    """What is propagated of two inputs when nobody says, from a start in these quantities."""
+    return CARRIERS[recursion_of((), started, inputs=2)].usual
 
 
 def _refuse_rest(theory: Maps, places: dict, begin: dict, parameters: dict, layerwise: bool) -> None:
