@@ -43,6 +43,7 @@ CARRIERS = {
     "exchangeable": Carrier("positions that act on each other", 0),
     "across": Carrier("the tokens of two inputs", 0),
 }
+_UNSTEPPED = ("gradients", "correlators")  # followed otherwise than by their maps alone
 _ONE, _TOKENS = "one_input equal_norms gradients correlators exchangeable", "exchangeable across"
 _NORM, _BETWEEN = "two_inputs pair_tangents unequal_norms", "pair_tangents equal_norms unequal_norms"
 
@@ -51,15 +52,19 @@ _NORM, _BETWEEN = "two_inputs pair_tangents unequal_norms", "pair_tangents equal
 class Quantity:
     r"""One quantity of a layer.
 
-    name: as it is asked for; latex: its value at layer \ell; meaning: one line. carried: the recursions (`CARRIERS`)
-    whose state holds it; read: (formula in state variables, the recursions that it is read off), or one formula, for
-    every recursion that carries what stands in it; needs: what is carried beside it wherever it is asked for, for the
-    sake of its digits. None of them: only networks know it. order: the power of 1/n it appears with; encoding: how a
-    recursion holds it (a logarithm is `log_<name>` in runs and in JSON); degree: the power of λ that it is multiplied
-    by where K is multiplied by λ (None: it is not known, or follows from `over`). measured: the name under which finite
-    networks give it ("" where they do not), with derivatives of the network where `differentiates`; relative: whether
-    reports give it in units of the theory's value; over: what its normalized form is divided by, ((name, power), …);
-    corrects: the mean or correlator that it is a further term of, in 1/n to the difference of their orders.
+    name: as it is asked for; latex: its value at layer \ell; meaning: one line.
+
+    carried: the recursions (`CARRIERS`) whose state holds it; read: (formula in state variables, the recursions that it
+    is read off), or one formula, for every recursion that carries what stands in it; step: a map of its own that goes
+    beside theirs, (value at layer 1, formula of the next value in itself and state variables). None of them: only
+    networks know it. needs: what is carried beside it wherever it is asked for, for the sake of its digits.
+
+    order: the power of 1/n it appears with; encoding: how a recursion holds it (a logarithm is `log_<name>` in runs and
+    in JSON); degree: the power of λ that it is multiplied by where K is multiplied by λ (None: it is not known, or
+    follows from `over`). measured: the name under which finite networks give it ("" where they do not), with
+    derivatives of the network where `differentiates`; relative: whether reports give it in units of the theory's value;
+    over: what its normalized form is divided by, ((name, power), …); corrects: the mean or correlator that it is a
+    further term of, in 1/n to the difference of their orders.
     """
 
     name: str
@@ -67,6 +72,7 @@ class Quantity:
     meaning: str
     carried: str = ""
     read: tuple[tuple[str, str], ...] | str = ()
+    step: tuple[str, str] | tuple[()] = ()
     needs: tuple[str, ...] = ()
     order: int = 0
     encoding: Encoding = PLAIN
@@ -82,22 +88,23 @@ class Quantity:
         """Its name in a run and in JSON."""
         return self.encoding.key(self.name)
 
+    @property
+    def text(self) -> str:
+        """The formula of a quantity of one's own, which no recursion of the library knows; "" of all others."""
+        return self.step[1] if self.step else self.read if isinstance(self.read, str) else ""
+
     def formula(self, recursion: str) -> str | None:
-        """The formula by which it is read off a recursion, None where it is not."""
-        if isinstance(self.read, str):
-            held = all(recursion in QUANTITIES[n].carried.split() for n in symbols_of(self.read))
-            return self.read if self.read and held else None
+        """The formula by which it is read off a recursion, or carried beside it; None where it is not."""
+        if self.text or isinstance(self.read, str):
+            held = {n for n in symbols_of(self.text) if n != self.name} <= set(carried_by(recursion))
+            return self.text if held and not (self.step and recursion in _UNSTEPPED) else None
         return next((text for text, where in self.read if recursion in where.split()), None)
 
     @property
     def recursions(self) -> tuple[str, ...]:
         """The recursions that carry it, or that it is read off, with all that it needs."""
-        return tuple(
-            r
-            for r in CARRIERS
-            if (r in self.carried.split() or self.formula(r) is not None)
-            and (not CARRIERS[r].inputs or all(r in QUANTITIES[n].carried.split() for n in self.needs))
-        )
+        found = (r for r in CARRIERS if r in self.carried.split() or self.formula(r) is not None)
+        return tuple(r for r in found if not CARRIERS[r].inputs or set(self.needs) <= set(carried_by(r)))
 
 
 _OVER = {
@@ -258,6 +265,12 @@ def read_off(recursion: str) -> dict[str, str]:
     return {q.name: text for q in _ALL if (text := q.formula(recursion)) is not None}
 
 
+def made_of(names: Iterable[str]) -> tuple[str, ...]:
+    """The names with those that a quantity of one's own is made of in its place."""
+    own = {n: symbols_of(QUANTITIES[n].text) for n in names if n in QUANTITIES and QUANTITIES[n].text}
+    return tuple(dict.fromkeys(one for n in names for one in own.get(n, (n,))))
+
+
 def apart(name: str) -> tuple[str, ...]:
     """The recursions of inputs that do not act on each other which give a quantity, in order; of no quantity none."""
     return tuple(r for r in QUANTITIES[name].recursions if CARRIERS[r].inputs) if name in QUANTITIES else ()
@@ -295,6 +308,22 @@ def _not_together(name: str, other: str, asked: bool) -> MeanFieldError:
         f"{name} was {'asked for' if asked else 'given in start'} with {other}, but {name} is of {CARRIERS[one].of}, "
         f"and {other} of {CARRIERS[two].of}; ask for them separately: beside {name} there are {', '.join(beside)}."
     )
+
+
+def register(quantity: Quantity) -> Quantity:
+    """Add a quantity of one's own, `read` off what recursions carry or with a `step` of its own, which `propagate` then
+    gives by its name. Raises: MeanFieldError for a name that is taken, and for a formula of what no recursion carries.
+    """
+    if not quantity.name.isidentifier() or quantity.name in QUANTITIES:
+        raise MeanFieldError(f"A quantity cannot be called {quantity.name!r}, which is taken or no name; take another.")
+    if not quantity.text or not quantity.recursions:
+        known = ", ".join(n for n in CARRIED if apart(n))
+        raise MeanFieldError(
+            f"{quantity.name} was given as {quantity.text or 'no formula'!r}, but no recursion carries what it is made "
+            f"of; a formula may hold quantities of the same inputs, of {known}."
+        )
+    QUANTITIES[quantity.name] = quantity
+    return quantity
 
 
 ONE_INPUT, COVARIANCES = carried_by("one_input"), carried_by("two_inputs")

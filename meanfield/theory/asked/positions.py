@@ -17,7 +17,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown, whole
-from meanfield.base.quantities import MEASURED, carried_by, of_two, read_off
+from meanfield.base.quantities import MEASURED, QUANTITIES, carried_by, of_two, read_off
 from meanfield.base.symbols import Q0, J, K, K_ab, c_J, sigma_w, tokens
 from meanfield.functions.reading.parser import number
 from meanfield.networks.folds import parts
@@ -88,7 +88,7 @@ def spelled_out(block: Block, first: Dense, size: int | None, names: Iterable[st
 def require_known(names: tuple[str, ...], recursion: Recursion, what: str) -> None:
     """Refuse names that positions of this `what` ("batch", "tokens") have not."""
     for name in names:
-        if name in recursion.names or SHARE.fullmatch(name):
+        if name in (*recursion.names, *dict(recursion.readout)) or SHARE.fullmatch(name):
             continue
         if name not in KNOWN:
             other = "not derived where positions act on each other"
@@ -104,13 +104,18 @@ def require_known(names: tuple[str, ...], recursion: Recursion, what: str) -> No
             )
 
 
+def _given(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that positions that act on each other have."""
+    return tuple(n for n in names if n in QUANTITIES and set(QUANTITIES[n].recursions) & {"exchangeable", "across"})
+
+
 def selected(block: Block, first: Dense, size: int | None, names: tuple[str, ...]) -> Recursion:
     """The maps of `names` and of what they depend on."""
     if any(map(SHARE.fullmatch, names)):
         return _of_matrices(block, first, names)
     if set(names) & set(ACROSS):
         return _of_two(block, first, names)
-    found = printed(block, first, size)
+    found = printed(block, first, size).with_own(_given(names))
     require_known(names, found, kind_of(block))
     if "c" in names:
         raise MeanFieldError(
@@ -121,7 +126,7 @@ def selected(block: Block, first: Dense, size: int | None, names: tuple[str, ...
 
 def _of_two(block: Block, first: Dense, names: tuple[str, ...]) -> Recursion:
     """The recursion of what two inputs of several tokens have in common."""
-    found = begun(across(block), first).reading(read_off("across"))
+    found = begun(across(block), first).reading(read_off("across")).with_own(_given(names))
     wrong = [n for n in names if n not in (*found.names, *dict(found.readout))]
     if wrong:
         raise MeanFieldError(
@@ -133,7 +138,7 @@ def _of_two(block: Block, first: Dense, names: tuple[str, ...]) -> Recursion:
 
 def _of_matrices(block: Block, first: Dense, names: tuple[str, ...]) -> Recursion:
     """The recursion of the tangent kernel by matrices."""
-    found = begun(shares(block), first).reading(read_off("across"))
+    found = begun(shares(block), first).reading(read_off("across")).with_own(_given(names))
     wrong = [n for n in names if n not in (*found.names, *dict(found.readout))]
     if wrong:
         held = ", ".join(n for n in found.names if n.startswith("Theta["))
@@ -151,7 +156,7 @@ def to_follow(block: Block, first: Dense, size: int | None, names: tuple[str, ..
         return _of_matrices(block, first, names)
     if set(names) & set(ACROSS):
         return _of_two(block, first, names)
-    found = followed(block, first, size)
+    found = followed(block, first, size).with_own(_given(names))
     require_known(names, found, kind_of(block))
     wanted = [n for n in names if n in (*found.names, *dict(found.readout))]
     if "J" in names or "J_ab" in names:

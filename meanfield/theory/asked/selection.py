@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.quantities import CARRIERS, GRADIENTS, recursion_of
+from meanfield.base.quantities import CARRIERS, GRADIENTS, QUANTITIES, made_of, recursion_of
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.coordinate_walk import remembered
 from meanfield.theory.asked import positions
@@ -26,12 +26,13 @@ def selected(theory: Maps, names: tuple[str, ...], start: tuple[str, ...] = ()) 
     if own == "correlators":
         from meanfield.correlators.derived import correlators  # seldom asked for
 
-        return correlators(theory.block, theory.first, names)
-    found: Recursion = getattr(theory, own)
+        return correlators(theory.block, theory.first, made_of(names)).with_own(names)
+    found: Recursion = getattr(theory, own).with_own(names)
     open_ = [n for n in names if n not in (*found.names, *(read for read, _ in found.readout))]
     if open_:
         raise MeanFieldError(
             f"{open_[0]} does not close here: a skip starts at the output of a LayerNorm with trained gains, or one "
             "stands before or behind a Pool; use LayerNorm(affine=False) there, or put the LayerNorm inside the branch."
         )
-    return found.only(*names, *CARRIERS[own].with_) if names else found
+    beside = [n for name in names for n in QUANTITIES[name].needs]
+    return found.only(*names, *beside, *CARRIERS[own].with_) if names else found

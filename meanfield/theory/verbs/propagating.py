@@ -10,7 +10,7 @@ import numpy as np
 from meanfield.base.answers.results import InfiniteAverage, MeanFieldError
 from meanfield.base.arguments import finite, flag, one_point, refuse_not_real
 from meanfield.base.arguments import names as names_of
-from meanfield.base.quantities import CARRIERS, FINITE_WIDTH, GRADIENTS, QUANTITIES, of_two, recursion_of
+from meanfield.base.quantities import CARRIERS, FINITE_WIDTH, GRADIENTS, QUANTITIES, made_of, of_two, recursion_of
 from meanfield.base.symbols import N0
 from meanfield.functions.activations import activation
 from meanfield.networks.folds import activations_of, has_skip, symbols_in
@@ -96,7 +96,7 @@ def _run(
         return _positions(theory, places, settings, begin, parameters, quantities)
     pair = correlation is not None or any(map(of_two, begin))
     if not pair and any(map(of_two, quantities or ())):
-        two = tuple(filter(of_two, QUANTITIES))
+        two = tuple(n for n, q in QUANTITIES.items() if of_two(n) and (n in (quantities or ()) or not q.text))
         raise MeanFieldError(f"{listed(two)} belong to two inputs; give their correlation=.")
     started = tuple(n for n in begin if n in QUANTITIES) if pair else ()
     wanted = tuple(quantities or (theory.default_quantities if not pair else _usual(started)))
@@ -114,16 +114,17 @@ def _run(
         if beside:
             other = _run(theory, **places, **(settings | {"quantities": beside}), start=begin, **parameters)
         recursion = theory.gradients.only(*columns(theory.gradients, wanted))
-    elif given_rates or set(wanted) & set(FINITE_WIDTH):
+    elif given_rates or set(made_of(wanted)) & set(FINITE_WIDTH):
         if pair:
             raise MeanFieldError(f"{listed(FINITE_WIDTH)} are of one input here; leave correlation= out.")
         from meanfield.correlators.derived import held_apart, prepared, refuse_zero
 
         if has_skip(theory.block):
             return _remembering(theory, wanted, given_rates, places, settings, begin, parameters)
-        recursion, values = prepared(theory.block, theory.first, wanted, given_rates, input_ratio, depth)
+        made = made_of(wanted)
+        recursion, values = prepared(theory.block, theory.first, made, given_rates, input_ratio, depth)
         near = None if begin else held_apart(recursion)
-        recursion, apart = near or recursion, near is not None
+        recursion, apart = (near or recursion).with_own(wanted), near is not None
         if not begin:
             refuse_zero({k: double(k, v) for k, v in places.items() if k != "correlation"}, wanted[0], layerwise)
     else:
