@@ -62,7 +62,8 @@ class Quantity:
     order: the power of 1/n it appears with; encoding: how a recursion holds it (a logarithm is `log_<name>` in runs and
     in JSON); degree: the power of λ that it is multiplied by where K is multiplied by λ (None: it is not known, or
     follows from `over`). measured: the name under which finite networks give it ("" where they do not), with
-    derivatives of the network where `differentiates`; relative: whether reports give it in units of the theory's value;
+    derivatives of the network where `differentiates`; differentials: how many of the tangent kernel it is made of, 1 of
+    the kernel itself; relative: whether reports give it in units of the theory's value;
     over: what its normalized form is divided by, ((name, power), …); corrects: the mean or correlator that it is a
     further term of, in 1/n to the difference of their orders.
     """
@@ -79,6 +80,7 @@ class Quantity:
     degree: int | None = None
     measured: str = ""
     differentiates: bool = False
+    differentials: int = 0
     relative: bool = False
     over: tuple[tuple[str, int], ...] = ()
     corrects: str = ""
@@ -115,14 +117,17 @@ _OVER = {
 }  # [orthogonal_weights] (5.9), (5.10), (5.15), (5.16)
 
 
-def _four(names: str, meaning: str) -> list[Quantity]:
-    tangent: dict[str, Any] = {"carried": "correlators", "order": 1, "differentiates": True}
-    return [Quantity(n, rf"{n}^{{\ell}}", meaning, **tangent, measured=n, over=_OVER[n]) for n in names]
+def _four(names: str, differentials: int, meaning: str) -> list[Quantity]:
+    known: dict[str, Any] = {"carried": "correlators", "order": 1, "differentiates": True}
+    known["differentials"] = differentials
+    return [Quantity(n, rf"{n}^{{\ell}}", meaning, **known, measured=n, over=_OVER[n]) for n in names]
 
 
-def _correction(name: str, latex: str, of: str) -> Quantity:
-    meaning = f"n times the correction of order 1/n of {of}, n the width"
-    return Quantity(name, latex, meaning, "correlators", order=1, over=((of, 1),), corrects=of)
+def _correction(name: str, latex: str, of: str, differentials: int = 0) -> Quantity:
+    meaning, over = f"n times the correction of order 1/n of {of}, n the width", ((of, 1),)
+    return Quantity(
+        name, latex, meaning, "correlators", order=1, differentials=differentials, over=over, corrects=of
+    )  # fmt: skip
 
 
 def _gradient(name: str, tex: str, what: str, carried: str, degree: int | None) -> Quantity:
@@ -134,7 +139,7 @@ def _gradient(name: str, tex: str, what: str, carried: str, degree: int | None) 
 
 
 _JACOBIAN: dict[str, Any] = {"encoding": LOGARITHM, "degree": 0, "measured": "J", "differentiates": True}
-_KERNEL: dict[str, Any] = {"degree": 1, "differentiates": True}
+_KERNEL: dict[str, Any] = {"degree": 1, "differentiates": True, "differentials": 1}
 _PARTED = (("1 - distance/(2*K)", "equal_norms"), ("K_ab/sqrt(K_aa*K_bb)", _NORM), ("K_ab/K", _TOKENS))
 _SECOND: dict[str, Any] = {"carried": "correlators", "order": 2}
 _ALL = [
@@ -207,11 +212,12 @@ _ALL = [
     Quantity("K_same", r"K^{\ell}_{=}", "covariance of two inputs' tokens at one position", "across", degree=1),
     Quantity("K_other", r"K^{\ell}_{\neq}", "covariance of two inputs' tokens at two positions", "across", degree=1),
     Quantity(
-        "Theta_same", r"\Theta^{\ell}_{=}", "tangent kernel of two inputs' tokens at one position", "across", degree=1
+        "Theta_same", r"\Theta^{\ell}_{=}", "tangent kernel of two inputs' tokens at one position", "across",
+        degree=1, differentials=1,
     ),
     Quantity(
         "Theta_other", r"\Theta^{\ell}_{\neq}", "tangent kernel of two inputs' tokens at two positions", "across",
-        degree=1,
+        degree=1, differentials=1,
     ),
     Quantity(
         "entropy", r"H_{s}^{\ell}", "entropy of the weights of an Attention's softmax, over log T", "exchangeable",
@@ -228,11 +234,11 @@ _ALL = [
     _gradient("G_gamma", r"\gamma", "a LayerNorm's gain", "", None),
     _gradient("G_beta", r"\beta", "a LayerNorm's shift", "", None),
     Quantity("V", r"V^{\ell}", "four-point vertex", "correlators", order=1, measured="V", over=(("K", 2),)),
-    *_four("ABDF", "correlator of the tangent kernel"),
-    *_four("PQ", "correlator of the first differential of the tangent kernel"),
-    *_four("RSTU", "correlator of the second differential of the tangent kernel"),
+    *_four("ABDF", 1, "correlator of the tangent kernel"),
+    *_four("PQ", 2, "correlator of the first differential of the tangent kernel"),
+    *_four("RSTU", 3, "correlator of the second differential of the tangent kernel"),
     _correction("G1", r"G_1^{\ell}", "K"),
-    _correction("Theta1", r"\Theta_1^{\ell}", "Theta"),
+    _correction("Theta1", r"\Theta_1^{\ell}", "Theta", 1),
     _correction("J1", r"J_1^{\ell}", "J"),
     Quantity(
         "V6", r"V_6^{\ell}", "six-point vertex: n² times the third cumulant of a layer's random variance",
@@ -331,6 +337,8 @@ PAIR_TANGENTS = tuple(n for n in carried_by("pair_tangents") if n not in COVARIA
 GRADIENTS = tuple(q.name for q in _ALL if q.carried == "gradients")
 CORRELATORS, SECOND_ORDER = (tuple(q.name for q in _ALL if q.order == order) for order in (1, 2))
 FINITE_WIDTH = CORRELATORS + SECOND_ORDER
+NORMS = ("K", *(n for n in COVARIANCES if n != "K_ab"))  # variances of one position
+VARIANCES = tuple(q.name for q in _ALL if q.name.startswith("K"))
 CARRIED = tuple(q.name for q in _ALL if q.carried and not q.order)
 QUOTIENTS = tuple(q.name for q in _ALL if q.read and not q.carried and q.degree == 0)
 RELATIVE = tuple(q.name for q in _ALL if q.relative)

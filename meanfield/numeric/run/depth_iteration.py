@@ -18,7 +18,7 @@ from meanfield.base.answers.latex import tex
 from meanfield.base.answers.results import MeanFieldError, Status, one_line
 from meanfield.base.arguments import position_of, refuse_not_real, shown, whole
 from meanfield.base.budgets import require_memory, require_steps
-from meanfield.base.quantities import QUANTITIES, QUOTIENTS
+from meanfield.base.quantities import QUANTITIES, QUOTIENTS, VARIANCES
 from meanfield.base.symbols import KEYWORDS, L, parameter
 from meanfield.base.tex.tabular import booktabs, decimal
 from meanfield.numeric.lowering.assembly import Lowered, lower
@@ -269,7 +269,7 @@ class Run(Numbers):
             return self._underflow()
         first = int(bad[bad > 0].min())
         count = f" at {int((bad > 0).sum())} of {bad.size} points" if bad.size > 1 else ""
-        norms = [v for n, v in self.values.items() if n.startswith("K")]
+        norms = [v for n, v in self.values.items() if n in VARIANCES]
         if not any(np.isinf(v).any() for v in norms):  # the normalized zero vector, say
             return f"The state is not a number{count} from layer {first} on; the layers before it are intact."
         said = f"K diverges{count}: it exceeds 1e300 first at layer {first}; the layers before it are intact"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meanfield.base.budgets import tick
-from meanfield.base.quantities import QUANTITIES
+from meanfield.base.quantities import NORMS, QUANTITIES
 from meanfield.numeric.lowering.assembly import Lowered
 
 SMALLEST, LARGEST = 1e-290, 1e300  # of a K whose digits are all there, and of one that counts as finite
@@ -66,7 +66,7 @@ def units(
     not. `out` becomes what is known so, but for K that has overflowed. sigma (parameters, points, 1 or
     depth - 1): of the later layers; constant: whether they are the same in all of them; shape: that of the points."""
     state = lowered.recursion.state
-    norms = [i for i, v in enumerate(state) if v.name in ("K", "K_aa", "K_bb")]
+    norms = [i for i, v in enumerate(state) if v.name in NORMS]
     if not norms:
         return None
     degrees = [degree(v.name) for v in state]

@@ -202,9 +202,9 @@ def refuse_impossible(
             )
 
 
-def checked_start(given: Mapping[str, Any]) -> dict[str, Any]:
+def checked_start(given: Mapping[str, Any], recursion: Recursion) -> dict[str, Any]:
     """A start by K, K_ab and others."""
-    wrong = sorted(set(given) - {"K", "K_ab", "distance", "J", "c_J", "Theta", "Theta_ab"})
+    wrong = sorted(set(given) - {*recursion.names, *carried_by("exchangeable"), "distance"})
     if wrong:
         raise MeanFieldError(
             f"A start with {shown(wrong[0])} was given; positions that act on each other start with K and K_ab."

@@ -10,7 +10,16 @@ import numpy as np
 from meanfield.base.answers.results import InfiniteAverage, MeanFieldError
 from meanfield.base.arguments import finite, flag, one_point, refuse_not_real
 from meanfield.base.arguments import names as names_of
-from meanfield.base.quantities import CARRIERS, FINITE_WIDTH, GRADIENTS, QUANTITIES, made_of, of_two, recursion_of
+from meanfield.base.quantities import (
+    CARRIERS,
+    FINITE_WIDTH,
+    GRADIENTS,
+    NORMS,
+    QUANTITIES,
+    made_of,
+    of_two,
+    recursion_of,
+)
 from meanfield.base.symbols import N0
 from meanfield.functions.activations import activation
 from meanfield.networks.folds import activations_of, has_skip, symbols_in
@@ -179,7 +188,7 @@ def _refuse_rest(theory: Maps, places: dict, begin: dict, parameters: dict, laye
         given = {k: np.asarray(v, dtype=float) for k, v in (places | parameters).items() if v is not None}
         if layerwise:
             given = {k: v[..., 0] if v.ndim and k not in ("input_norm", "correlation") else v for k, v in given.items()}
-        norms = [np.asarray(v, dtype=float) for k, v in begin.items() if k in ("K", "K_aa", "K_bb")]
+        norms = [np.asarray(v, dtype=float) for k, v in begin.items() if k in NORMS]
         if {"sigma_mu2", "sigma_y2"} <= set(begin):
             norms.append(np.add(begin["sigma_mu2"], begin["sigma_y2"]))
         if not norms:
@@ -216,7 +225,7 @@ def _positions(theory: Maps, places: dict, settings: dict, begin: dict, paramete
         **given,
         **{k: settings[k] for k in ("depth", "layerwise", "every_layer")},
         parameters={k: double(k, v) for k, v in parameters.items() if k not in numbers},
-        start=positions.checked_start(begin),
+        start=positions.checked_start(begin, recursion),
     )
     if theory.kind == "tokens":
         positions.refuse_nothing_left(found, theory.block)
