@@ -36,7 +36,7 @@ numeric.lowering.averages: pair_check planes panel_arrays conditional direct one
 numeric.lowering.many_positions: lattice_averages maximum_averages nested_quadrature softmax_rows
 numeric.lowering: formulas distances evaluators generation assembly
 numeric.run: starts vanishing depth_iteration
-theory.asked: positions architecture_maps given_values resting_inputs selection
+theory.asked: positions architecture_maps given_values places resting_inputs selection
 theory.verbs: propagating
 theory: theory derivation deriving
 """
