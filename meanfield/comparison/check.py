@@ -62,6 +62,7 @@ from meanfield.networks.records import OWN, Block, Network, Param, Projection
 from meanfield.symbolic.recursions.naming import describe
 from meanfield.symbolic.recursions.tokens.exchangeable import attends
 from meanfield.theory.asked.given_values import decided, deviations, double, numbered, of_widths, symbols_of
+from meanfield.theory.asked.places import Place
 from meanfield.theory.derivation import asked_of
 from meanfield.theory.theory import Theory
 
@@ -144,11 +145,11 @@ def check(
     """
     theory, parameters = asked_of(network, parameters)
     one_point({"sigma_w": sigma_w, "sigma_b": sigma_b}, layerwise)
-    own = {"sigma_w": sigma_w, "sigma_b": sigma_b}  # as they were given: the theory is asked with them
-    sigma_w, sigma_b = (double(k, v) for k, v in deviations(theory, own, parameters).items())
-    own = {k: None if own[k] is None else v for k, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b))}
-    input_norm, correlation = double("input_norm", input_norm), double("correlation", correlation)
-    parameters = {k: double(k, v) for k, v in parameters.items()}
+    place = Place.of(theory, sigma_w, sigma_b, input_norm, correlation, None, parameters)
+    asked = {"sigma_w": sigma_w, "sigma_b": sigma_b}
+    own = {k: None if v is None else place.inputs[k] for k, v in asked.items()}  # the theory is asked with them
+    sigma_w, sigma_b, input_norm, correlation = place.inputs.values()
+    parameters = place.doubles()
     depth = integer(depth, "The depth", 1, 1 << 24)
     widths = widths_of(width, depth)
     networks, seed = integer(networks, "The number of networks", 2, 1 << 32), integer(seed, "The seed", 0, 1 << 64)
