@@ -348,6 +348,13 @@ DIFFERENTIATED = tuple(q.name for q in _ALL if q.differentiates and q.measured =
 OF_PARAMETERS = tuple(q.name for q in _ALL if q.name.startswith("G_"))
 
 
+def differentials(names: Iterable[str]) -> int:
+    """How many differentials of the tangent kernel the correlators among names are made of at most: 1 of the kernel
+    itself, 0 where it is in none."""
+    found = (QUANTITIES[n] for n in names if n in QUANTITIES)
+    return max((q.differentials for q in found if q.order), default=0)
+
+
 def is_relative(name: str) -> bool:
     """Whether reports give a quantity, or its column ("G_w[2]"), in units of the theory's value."""
     return name.partition("[")[0] in RELATIVE

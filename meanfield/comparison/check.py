@@ -30,7 +30,16 @@ from meanfield.base.arguments import (
 )
 from meanfield.base.arguments import names as names_of
 from meanfield.base.progress import watched
-from meanfield.base.quantities import CARRIED, COVARIANCES, MEASURED, QUANTITIES, QUOTIENTS, apart, of_two
+from meanfield.base.quantities import (
+    CARRIED,
+    COVARIANCES,
+    MEASURED,
+    QUANTITIES,
+    QUOTIENTS,
+    apart,
+    differentials,
+    of_two,
+)
 from meanfield.base.words import unknown
 from meanfield.comparison.allowances import compare, narrower, narrower_layers
 from meanfield.comparison.check_report import THRESHOLD, Report, Row
@@ -305,12 +314,12 @@ def measure(
     rates = {k: settings.get(k) for k in ("lambda_w", "lambda_b")}
     one_point({"sigma_w": sigma_w, "sigma_b": sigma_b, **rates}, layerwise)
     asked = set(() if settings.get("quantities") is None else names_of(settings["quantities"], "quantities"))
-    higher = bool(asked & set("PQRSTU"))
+    higher = differentials(asked) > 1
     block, numbers = record_and_settings(run_ensemble, network, sigma_w, sigma_b, settings, higher)
     refuse_not_real(numbers["width"], "width")
     widths = np.ravel(np.asarray(numbers["width"], dtype=object)).tolist()
     widest = max((n for w in widths if isinstance(n := count_of(w), int | float)), default=0)
-    if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU") and not _is_uniform(block):
+    if widest >= LAZY_FROM and not differentials(asked) and not _is_uniform(block):
         numbers.setdefault("sampler", "lazy")
     with watched(numbers.pop("progress", None), "networks") as bar:
         found = run_ensemble(block, progress=bar, **numbers)

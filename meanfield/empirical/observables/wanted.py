@@ -8,7 +8,7 @@ from typing import Any
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import choice
-from meanfield.base.quantities import DIFFERENTIATED, MEASURED, OF_PARAMETERS, PAIR_TANGENTS, QUANTITIES
+from meanfield.base.quantities import DIFFERENTIATED, MEASURED, OF_PARAMETERS, PAIR_TANGENTS, QUANTITIES, differentials
 from meanfield.base.words import unknown
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.operations.checks import integer
@@ -95,8 +95,7 @@ class Measurement:
     @property
     def order(self) -> int:
         """How many differentials of the tangent kernel the quantities need, 0 for none (not even the kernel)."""
-        correlators = [q for n in self.quantities if (q := QUANTITIES.get(n)) is not None and q.order]
-        return max((q.differentials for q in correlators), default=0)
+        return differentials(self.quantities)
 
     @property
     def raw_differentials(self) -> dict[str, str]:
