@@ -352,7 +352,7 @@ def test_positions_that_act_on_each_other(run, faked):
         code, _, err = run(line)
         assert code == 2 and err.startswith("meanfield: ") and err.count("\n") == 1
     named = run(f"propagate relu {norm} --sigma-w 1 --sigma-b 0 --depth 3 --quantities V")[2]
-    assert "known here are K, K_ab, c, J, J_ab, Theta, Theta_ab" in named
+    assert "known here are K, J, Theta, K_ab, J_ab, Theta_ab, c" in named
 
 
 def test_check_knows_layer_norm(run, faked):
@@ -590,7 +590,7 @@ LAYERS = "propagate tanh --sigma-b 0.1"
         (f"{LAYERS} --sigma-w 1 --depth 5 --quantities W", "K, J, Theta"),
         (f"{LAYERS} --sigma-w 1 --depth 5 --quantities ,", "names none"),
         (f"{LAYERS} --sigma-w 1 --depth 5 --quantities K_ab", "--correlation"),
-        (f"{LAYERS} --sigma-w 1 --depth 5 --quantities J,K_aa --correlation 0", "any two norms"),
+        (f"{LAYERS} --sigma-w 1 --depth 5 --quantities J,K_aa --correlation 0", "of any norms, and J"),
         (f"{LAYERS} --sigma-w 1 --depth 5 -o run.xyz", ".csv"),
         (f"{LAYERS} --sigma-w 1 --depth 5 -o no/run.csv", "does not exist"),
         ("propagate swish --param beta=b --sigma-w 1 --sigma-b 0 --depth 3", "parameter b must be a number"),

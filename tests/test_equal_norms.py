@@ -246,7 +246,7 @@ WRONG = [
     (dict(start={"gamma": -2.0}), "gamma must be"),
     (dict(start={"K": 1.0, "distance": 5.0}), "between 0 and 4K"),
     (dict(start={"K": 1.0, "K_ab": -1.5}), "between -K and K"),
-    (dict(correlation=0.5, quantities=("K_aa", "c")), "any two norms"),
+    (dict(correlation=0.5, quantities=("K_aa", "gamma")), "of two inputs of any norms"),
     (dict(quantities=("gamma",)), "correlation"),
     (dict(correlation=0.5, quantities=("J0", "c")), "finite dimension"),
     (dict(correlation=0.5, quantities=("ceta",)), "Unknown quantity 'ceta'; the choices are K"),

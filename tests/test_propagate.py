@@ -13,6 +13,8 @@ import sympy as sp
 import meanfield as mf
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Residual, Sequential
 from meanfield.numeric.lowering.modules import generated_modules
+from meanfield.theory.asked import given_values, places
+from meanfield.theory.verbs import propagating
 
 CASES = [
     ("tanh", True),
@@ -219,3 +221,38 @@ def test_a_node_that_overflowed_twice_is_finite():
     assert np.isfinite(run.J).all() and run.K[-1] == pytest.approx(10.759289149, rel=1e-9)
     exact = theory.one_input.iterate({"sigma_w": 1.3, "sigma_b": 0.2, "Q0": 1}, 6)
     assert run.J[5] == pytest.approx(float(exact[5]["J"]), rel=1e-12)
+
+
+def counted_readings(monkeypatch, call) -> int:
+    """How often sigma_w is read while `call` runs."""
+    read: list[str] = []
+
+    def noted(name, value):
+        read.append(name)
+        return given_values.double(name, value)
+
+    for module in (places, propagating):
+        monkeypatch.setattr(module, "double", noted)
+    call()
+    return read.count("sigma_w")
+
+
+def test_a_call_reads_its_numbers_once(monkeypatch):
+    """Gradients with Theta beside them are two runs at one place, and so is K where nobody asked for an infinite J."""
+    relu, tanh = mf.derive("relu"), mf.derive("tanh", mu="1/2")
+    at = dict(sigma_w="1.2", sigma_b="1/10", depth=3)
+    for call in (
+        lambda: relu.propagate(**at, quantities=("G_w", "Theta")),
+        lambda: tanh.propagate(**at, quantities=("V", "J")),
+        lambda: mf.derive("leaky_relu", alpha="alpha").propagate(**at, alpha=[0.1, 0.2]),
+    ):
+        assert counted_readings(monkeypatch, call) == 1
+
+    def again(theory, place, *rest):  # planted: a run that makes its place anew
+        places.Place.of(theory, **place.inputs, start=None, parameters={})
+        return kept(theory, place, *rest)
+
+    kept = propagating._run
+    monkeypatch.setattr(propagating, "_run", again)
+    with pytest.raises(AssertionError):
+        assert counted_readings(monkeypatch, lambda: relu.propagate(**at)) == 1

@@ -30,7 +30,16 @@ from meanfield.base.arguments import (
 )
 from meanfield.base.arguments import names as names_of
 from meanfield.base.progress import watched
-from meanfield.base.quantities import COVARIANCES, GRADIENTS, ONE_INPUT, QUANTITIES, TWO_INPUTS
+from meanfield.base.quantities import (
+    CARRIED,
+    COVARIANCES,
+    MEASURED,
+    QUANTITIES,
+    QUOTIENTS,
+    apart,
+    differentials,
+    of_two,
+)
 from meanfield.base.words import unknown
 from meanfield.comparison.allowances import compare, narrower, narrower_layers
 from meanfield.comparison.check_report import THRESHOLD, Report, Row
@@ -61,6 +70,7 @@ from meanfield.networks.folds import activations_of, attends, dense_of, fold, pa
 from meanfield.networks.records import OWN, Block, Network, Param, Projection
 from meanfield.symbolic.recursions.naming import describe
 from meanfield.theory.asked.given_values import decided, deviations, double, numbered, of_widths, symbols_of
+from meanfield.theory.asked.places import Place
 from meanfield.theory.derivation import asked_of
 from meanfield.theory.theory import Theory
 
@@ -78,7 +88,8 @@ LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
 
 
 SEEN = 32  # inputs from which on half and a quarter of a batch say what a finite batch adds
-OF_ONE_NORM = ("distance", "c", "gamma")  # of two inputs of one norm, beside their covariances
+ONE = tuple(n for n, q in QUANTITIES.items() if q.measured and apart(n) and not (q.order or of_two(n)))
+TWO = tuple(n for n in MEASURED if of_two(n) and n in (*CARRIED, *QUOTIENTS))  # spreads are those of a batch
 
 @validated
 def check(
@@ -142,11 +153,11 @@ def check(
     """
     theory, parameters = asked_of(network, parameters)
     one_point({"sigma_w": sigma_w, "sigma_b": sigma_b}, layerwise)
-    own = {"sigma_w": sigma_w, "sigma_b": sigma_b}  # as they were given: the theory is asked with them
-    sigma_w, sigma_b = (double(k, v) for k, v in deviations(theory, own, parameters).items())
-    own = {k: None if own[k] is None else v for k, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b))}
-    input_norm, correlation = double("input_norm", input_norm), double("correlation", correlation)
-    parameters = {k: double(k, v) for k, v in parameters.items()}
+    place = Place.of(theory, sigma_w, sigma_b, input_norm, correlation, None, parameters)
+    asked = {"sigma_w": sigma_w, "sigma_b": sigma_b}
+    own = {k: None if v is None else place.inputs[k] for k, v in asked.items()}  # the theory is asked with them
+    sigma_w, sigma_b, input_norm, correlation = place.inputs.values()
+    parameters = place.doubles()
     depth = integer(depth, "The depth", 1, 1 << 24)
     widths = widths_of(width, depth)
     networks, seed = integer(networks, "The number of networks", 2, 1 << 32), integer(seed, "The seed", 0, 1 << 64)
@@ -302,12 +313,12 @@ def measure(
     rates = {k: settings.get(k) for k in ("lambda_w", "lambda_b")}
     one_point({"sigma_w": sigma_w, "sigma_b": sigma_b, **rates}, layerwise)
     asked = set(() if settings.get("quantities") is None else names_of(settings["quantities"], "quantities"))
-    higher = bool(asked & set("PQRSTU"))
+    higher = differentials(asked) > 1
     block, numbers = record_and_settings(run_ensemble, network, sigma_w, sigma_b, settings, higher)
     refuse_not_real(numbers["width"], "width")
     widths = np.ravel(np.asarray(numbers["width"], dtype=object)).tolist()
     widest = max((n for w in widths if isinstance(n := count_of(w), int | float)), default=0)
-    if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU") and not _is_uniform(block):
+    if widest >= LAZY_FROM and not differentials(asked) and not _is_uniform(block):
         numbers.setdefault("sampler", "lazy")
     with watched(numbers.pop("progress", None), "networks") as bar:
         found = run_ensemble(block, progress=bar, **numbers)
@@ -500,16 +511,16 @@ def _wanted(theory: Theory, quantities, correlation) -> tuple[str, ...]:
                 f"{', '.join(can)}."
             )
         return asked
-    one = ("K", "J", "Theta", "J0", *GRADIENTS) if finite else ("K",)
-    allowed = one if correlation is None else (*TWO_INPUTS, *OF_ONE_NORM)
+    one = ONE if finite else ("K",)
+    allowed = one if correlation is None else TWO
     wanted = tuple(quantities or (COVARIANCES if correlation is not None else allowed[:2]))
     if "J0" in wanted and set(wanted) - {"J0", "K"}:
         raise MeanFieldError("J0 starts at the input and J, Theta at layer 1; check them separately.")
     for q in wanted:
-        if q in ONE_INPUT + TWO_INPUTS + GRADIENTS and q not in allowed:
+        if q in ONE + TWO and q not in allowed:
             why = (
                 "it is infinite in the theory (φ jumps or rises like √z), and no finite network measures that"
-                if q in ("J", "Theta") and correlation is None
+                if q in ONE and correlation is None
                 else "give correlation= for two-input quantities, leave it out for one-input ones"
             )
             raise MeanFieldError(f"A check of {q} is not available: {why}.")

@@ -21,7 +21,8 @@ from meanfield.networks.records import Param
 from meanfield.numeric.finite_width.fluctuations import with_corrections
 from meanfield.numeric.finite_width.pair_corrections import pair_corrections
 
-CORRECTION = {QUANTITIES[name].corrects: name for name in ("G1", "J1", "Theta1")} | dict.fromkeys(COVARIANCES, "G1")
+CORRECTION = {q.corrects: n for n, q in QUANTITIES.items() if q.corrects and q.order == 1}
+CORRECTION |= dict.fromkeys(COVARIANCES, CORRECTION["K"])
 LARGEST = 0.25  # of l/n, and of an allowance in units of the theory: beyond, 1/n is not small
 DEEPEST = 100  # layers beside a skip, whose neurons remember all of them
 Found = dict[str, tuple[np.ndarray, np.ndarray]]

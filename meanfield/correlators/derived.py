@@ -34,8 +34,8 @@ from meanfield.symbolic.recursions.naming import describe
 from meanfield.symbolic.steps import Step
 
 KNOWN = (*ONE_INPUT, *FINITE_WIDTH)
-WITHOUT_RATES = {"K", "J", "V", "G1", "J1", *SECOND_ORDER}
-REMEMBERED = ("K", "J", "V", "G1", "J1")  # of networks with a skip
+WITHOUT_RATES = tuple(n for n in KNOWN if not QUANTITIES[n].differentials)
+REMEMBERED = tuple(n for n in WITHOUT_RATES if QUANTITIES[n].order < 2)  # of networks with a skip
 RATES = {"lambda_w": (lambda_w, sigma_w**2), "lambda_b": (lambda_b, sigma_b**2)}
 #: (law of a block's weights, of the input layer's record) → law of the network; the usual input layer is "gaussian"
 _LAWS = {
@@ -276,7 +276,7 @@ def numeric_rates(
     from meanfield.numeric.quadrature.evaluation import on_arrays
 
     found, values = [], {}
-    if given and not set(names) - WITHOUT_RATES:
+    if given and not set(names) - set(WITHOUT_RATES):
         raise MeanFieldError(f"{next(iter(given))} was given, but learning rates do not change {', '.join(names)}.")
     for name, (symbol, usual) in RATES.items():
         value = given.get(name)

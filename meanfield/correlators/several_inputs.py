@@ -11,6 +11,7 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import names as names_of
 from meanfield.base.arguments import refuse_not_real, scalar, shown, whole
+from meanfield.base.quantities import differentials
 from meanfield.base.symbols import l
 from meanfield.base.words import no_parameter, unknown
 from meanfield.correlators.derived import RATES, plain, rates_of
@@ -82,7 +83,7 @@ def _names(quantities: object, phi: Activation) -> tuple[str, ...]:
     for name in asked:
         if name not in ORDER:
             raise unknown("quantity of several inputs", name, ORDER)
-    held = ["Theta"] if set(asked) & {*"ABDF", "Theta1"} else []  # what they are normalized by
+    held = ["Theta"] if any(differentials((name,)) == 1 for name in asked) else []  # what they are normalized by
     return tuple(dict.fromkeys((*asked, *held)))
 
 

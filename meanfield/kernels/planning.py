@@ -23,14 +23,12 @@ from meanfield.kernels.theory_at_numbers import TheoryAtNumbers
 from meanfield.numeric.run.depth_iteration import checked
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.asked.given_values import (
-    decided,
-    deviations,
     double,
     listed,
-    numbered,
     refuse_unknown,
     symbols_of,
 )
+from meanfield.theory.asked.places import Place
 from meanfield.theory.asked.selection import selected
 
 DEEPEST = 10**6
@@ -121,8 +119,8 @@ def planned(
     kind = np.dtype(choice(np.dtype(dtype).name if _is_dtype(dtype) else dtype, "dtype", ("float64", "float32")))
     rows = inputs(X, "X")
     other = None if Y is None else inputs(Y, "Y", rows.shape[1])
-    theory, rest = decided(theory, parameters)
-    theory, rest = numbered(theory, rest)
+    theory, place = Place.of(theory, sigma_w, sigma_b, 1.0, None, None, parameters).decided(theory)
+    theory, place = place.numbered(theory)
     theta = "Theta" in names
     if rates and not theta:
         raise MeanFieldError(
@@ -137,12 +135,11 @@ def planned(
             "Theta is not available: it is infinite at every layer, because an activation jumps (or rises like √z); "
             'ask for quantities=("K", "distance").'
         )
-    refuse_unknown(rest, recursion)
-    own = deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b}, parameters)
+    refuse_unknown(place.parameters, recursion)
     known = symbols_of((theory.block, theory.first))
-    values = {**{name: value for name, value in own.items() if name in known}, **rest}
-    values |= {n: rates[n] for n in theory.rated} if rates else {}
-    given = tuple((n, _of_layers(n, double(n, v), depth, recursion.domains.get(n))) for n, v in values.items())
+    values = {n: v for n, v in place.inputs.items() if n in known} | place.doubles()
+    values |= {n: double(n, rates[n]) for n in theory.rated} if rates else {}
+    given = tuple((n, _of_layers(n, v, depth, recursion.domains.get(n))) for n, v in values.items())
     pairs = len(rows) * len(rows if other is None else other)
     return Work(TheoryAtNumbers(given, depth, theta, theory, pairs), rows, other, names, kind)
 

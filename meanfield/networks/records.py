@@ -24,15 +24,7 @@ from typing import Any, TypeVar
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import choice, count_of, flag, name_of, printable, record, scalar, shown, validated, whole
 from meanfield.base.leading import Registry
-from meanfield.base.quantities import (
-    EQUAL_NORMS,
-    EXCHANGEABLE,
-    FINITE_INPUT,
-    GRADIENTS,
-    ONE_INPUT,
-    TWO_INPUTS,
-    UNEQUAL_NORMS,
-)
+from meanfield.base.quantities import CARRIED
 from meanfield.base.scalars import SCALARS, number_of
 from meanfield.networks.pooling import pool_kind
 
@@ -212,8 +204,7 @@ def _blocks_in(value: object) -> tuple[Block, ...]:
 _FIXED = ("sigma_w", "sigma_b", "Q0", "N0", "c0", "l", "z", "x", "C", "nan", "inf")
 _RATES = ("lambda_w", "lambda_b", "input_ratio")
 _ARGUMENTS = (*_RATES, "depth", "input_norm", "correlation", "quantities", "layerwise", "every_layer", "start", "line")
-_CARRIED = (*ONE_INPUT, *TWO_INPUTS, *EXCHANGEABLE, *EQUAL_NORMS, *UNEQUAL_NORMS, *FINITE_INPUT, *GRADIENTS)
-RESERVED = frozenset((*_FIXED, *_ARGUMENTS, *_CARRIED))
+RESERVED = frozenset((*_FIXED, *_ARGUMENTS, *CARRIED))
 OWN = (Param("sigma_w"), Param("sigma_b"))  # the network's own standard deviations, which verbs are given
 
 

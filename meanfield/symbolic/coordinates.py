@@ -17,6 +17,7 @@ from dataclasses import replace
 import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.quantities import read_off
 from meanfield.base.symbols import K, K_ab, distance, sigma_mu2, sigma_y2
 from meanfield.symbolic.averages.nodes.equal_norms import as_printed
 from meanfield.symbolic.recursion import Recursion, StateVar
@@ -25,24 +26,8 @@ from meanfield.symbolic.steps import Step
 c = sp.Symbol("c", real=True)
 gamma = sp.Symbol("gamma", real=True)
 
-READOUT = (
-    ("c", 1 - distance / (2 * K)),
-    ("gamma", 2 * K_ab / distance),
-    ("log_gamma", sp.log(2 * K_ab) - sp.log(distance)),
-    ("sigma_mu2", K_ab),
-    ("sigma_y2", distance / 2),
-)
-COORDINATES = tuple(name for name, _ in READOUT)
+COORDINATES = tuple(read_off("equal_norms"))
 _SPREAD = ("sigma_mu2", "sigma_y2")
-
-
-def needed(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The state variables from which quantities are read off: coordinates by what stands in their formulas."""
-    formulas = dict(READOUT)
-    out: list[str] = []
-    for name in names:
-        out += sorted(s.name for s in formulas[name].free_symbols) if name in formulas else [name]
-    return tuple(dict.fromkeys(out))
 
 
 def in_coordinates(recursion: Recursion, names: tuple[str, ...]) -> Recursion:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import sympy as sp
@@ -16,9 +16,10 @@ from meanfield.base.answers.plain_text import text
 from meanfield.base.answers.results import Equality, MeanFieldError, one_line
 from meanfield.base.arguments import meant, scalar, shown, validated, whole
 from meanfield.base.encodings import ENCODINGS, PLAIN, Encoding
+from meanfield.base.quantities import QUANTITIES, symbols_of
 from meanfield.base.symbols import Q0, L, l, parameter
 from meanfield.base.words import unknown
-from meanfield.functions.reading.parser import expression
+from meanfield.functions.reading.parser import expression, parse
 from meanfield.symbolic.averages.base import nodes_in
 from meanfield.symbolic.averages.nodes.equal_norms import as_printed
 from meanfield.symbolic.equality import closed, equal
@@ -203,12 +204,48 @@ class Recursion(Result, Mapping[str, sp.Expr]):
             raise unknown("quantity of this recursion", name, self.names)
         return self.names.index(name)
 
+    def reading(self, formulas: Mapping[str, str]) -> Recursion:
+        """The same recursion with what is read off its state by name, where it holds all that stands in a formula."""
+        held = {v.name: v.symbol for v in self.state}
+        known = {*held, *(n for n, _ in self.readout)}
+        new = [(n, text) for n, text in formulas.items() if n not in known and set(symbols_of(text)) <= set(held)]
+        return replace(self, readout=(*self.readout, *((n, _read(text)) for n, text in new))) if new else self
+
+    def with_own(self, names: Iterable[str]) -> Recursion:
+        """The same recursion with those of `names` that are quantities of a user's own: read off its state, or carried
+        beside it by their own map. Raises: MeanFieldError where it does not carry what they are made of."""
+        found = self
+        for own in (QUANTITIES[n] for n in names if n in QUANTITIES and QUANTITIES[n].text and n not in self.names):
+            missing = [n for n in symbols_of(own.text) if n not in found.names and n != own.name]
+            if missing:
+                raise MeanFieldError(
+                    f"{own.name} is {own.text}, but {missing[0]} is not carried here; this recursion has "
+                    f"{', '.join(self.names)}."
+                )
+            if own.name in {p.name for p in found.parameters}:
+                raise MeanFieldError(
+                    f"{own.name} is a quantity of yours and a parameter of this theory; call one of them otherwise."
+                )
+            if not own.step:
+                found = found.reading({own.name: own.text})
+                continue
+            new = StateVar(own.name, parameter(own.name), expression(own.step[0], own.name), own.encoding)
+            ahead = _read(own.text)
+            found = replace(
+                found,
+                state=(*found.state, new),
+                block=Step((*found.block.next, ahead), found.block.lets),
+                head=tuple(Step((*s.next, ahead), s.lets) for s in found.head),
+            )
+        return found
+
     def only(self, *names: str) -> Recursion:
-        """The same recursion reduced to `names` and whatever they depend on."""
+        """The same recursion reduced to `names`, variables or what is read off them, and whatever they depend on."""
         if not names:
             return self
-        symbols = {v.symbol for v in self.state}
-        wanted = {self.state[self.index(n)].symbol for n in names}
+        symbols, read = {v.symbol for v in self.state}, dict(self.readout)
+        wanted = {self.state[self.index(n)].symbol for n in names if n not in read}
+        wanted |= set().union(*[read[n].free_symbols for n in names if n in read])
         for i, v in reversed(list(enumerate(self.state))):
             if v.symbol in wanted:
                 wanted |= set().union(*[s.pick([i]).free_symbols for s in self.steps]) & symbols
@@ -384,6 +421,11 @@ class Recursion(Result, Mapping[str, sp.Expr]):
             for v, e, later in zip(self.state, step.flat(), self.step)
             if e != later
         ]
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> sp.Expr:
+    return parse(text, symbols_of(text))
 
 
 def _shortened(head: tuple[Step, ...], block: Step) -> tuple[Step, ...]:

@@ -10,9 +10,10 @@ import sympy as sp
 
 from meanfield.base.answers.named import Formulas
 from meanfield.base.answers.plain_text import wrapped
-from meanfield.base.answers.results import Undetermined, one_line
+from meanfield.base.answers.results import MeanFieldError, Undetermined, one_line
 from meanfield.base.arguments import choice, record, validated, whole
 from meanfield.base.arguments import names as names_of
+from meanfield.base.quantities import QUANTITIES
 from meanfield.base.words import absent
 from meanfield.functions.activations import activation, activations
 from meanfield.networks.folds import with_activations
@@ -77,8 +78,8 @@ class Theory(Maps):
     def recursion(self, *quantities: str, lambda_w=None, lambda_b=None) -> Recursion:
         """The maps of the named quantities and of what they depend on; all of (K, J, Theta) by default.
 
-        One input: "K", "J", "Theta", or "J0". Two inputs: "K_aa", "K_bb", "K_ab", "J_ab", "Theta_ab" and, beside K_aa
-        or K_bb, "distance" = K_aa + K_bb - 2K_ab; of one norm "distance" beside "K", "J", … or alone, and in other
+        One input: "K", "J", "Theta", or "J0", "D0". Two inputs: "K_aa", "K_bb", "K_ab", "J_ab", "Theta_ab" and, beside
+        K_aa or K_bb, "distance" = K_aa + K_bb - 2K_ab; of one norm "distance" beside "K", "J", … or alone, and in other
         coordinates ("K", "c"), ("gamma",), ("sigma_mu2", "sigma_y2"). Prints as equations, renders as LaTeX in a
         notebook. Of plain MLPs "V", "A", "B", "D", "F", "P" … "U" (n times connected averages of width n, n → ∞) and
         "G1", "Theta1", "J1" (n times the corrections of K, Theta, J), and to order 1/n² "G2" and "V1" (K + G1/n + G2/n²
@@ -100,10 +101,15 @@ class Theory(Maps):
             from meanfield.correlators.derived import correlators, rates_of
 
             return correlators(self.block, self.first, asked, rates_of({"lambda_w": lambda_w, "lambda_b": lambda_b}))
-        if set(asked) & set(COORDINATES):
-            selected(self, asked)  # refuses what does not go together
+        found = selected(self, asked)  # refuses what does not go together
+        read = [(n, e) for n, e in found.readout if n in asked and QUANTITIES[n].read]
+        if read and all(n in COORDINATES for n, _ in read) and "K" in found.names and not self.kind:
             return in_coordinates(self.equal_norms, asked)
-        found = selected(self, asked)
+        if read:
+            raise MeanFieldError(
+                f"The map of {read[0][0]} is not available: it is read off, as {read[0][1]}; ask for the maps of "
+                f"{', '.join(sorted(s.name for s in read[0][1].free_symbols))}, or propagate it."
+            )
         return found if "tilt" in asked else without_tilt(found)
 
     @validated

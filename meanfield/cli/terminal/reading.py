@@ -6,13 +6,13 @@ import re
 from typing import Any
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, ONE_INPUT, TWO_INPUTS
+from meanfield.base.quantities import CARRIED, COVARIANCES, FINITE_WIDTH, GRADIENTS, ONE_INPUT, QUANTITIES, of_two
 from meanfield.functions.activations import activation
 from meanfield.functions.reading.parser import number
 from meanfield.networks.architectures import decays, keywords
 from meanfield.networks.folds import skip_of
 from meanfield.networks.records import NORMS, WEIGHTS, Param
-from meanfield.symbolic.coordinates import COORDINATES
+from meanfield.theory.asked import positions
 from meanfield.theory.deriving import derive
 from meanfield.theory.theory import Theory
 
@@ -44,7 +44,7 @@ def theory_of(
         if not (equals and value and name.isidentifier()) or name in values or name == "what":
             raise MeanFieldError(f"--param takes name=value, each name once, such as alpha=0.2; {item!r} was given.")
         values[name] = value
-    taken = {"z", "Q0", "c0", "l", "sigma_w", "sigma_b", *ONE_INPUT, *TWO_INPUTS}
+    taken = {"z", "Q0", "c0", "l", "sigma_w", "sigma_b", *CARRIED}
     for option, text in [("--mu", mu), *[(f"--param {n}", v) for n, v in values.items()]]:
         if text in taken:
             raise MeanFieldError(f"{option} cannot be called {text!r}: that symbol already has a meaning here.")
@@ -63,10 +63,6 @@ def theory_of(
     values = {k: v for k, v in values.items() if k in own}
     values |= decays(decay or "") | decays(total or "", "total")
     return derive(activation(act, **inner), architecture=architecture, batch=batch, **plain, **dict[str, Any](values))
-
-
-#: of any two positions that act on each other
-POSITIONS = ("K", "K_ab", "c", "J", "J_ab", "Theta", "Theta_ab")
 
 
 def double(text: str, option: str) -> float:
@@ -113,9 +109,9 @@ def needs_numbers(theory: Theory) -> None:
 
 def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
     """The quantities to show, from --quantities or the default for one or two inputs."""
-    known = (*TWO_INPUTS, *EQUAL_NORMS, *COORDINATES, *ONE_INPUT) if two else ONE_INPUT + GRADIENTS + FINITE_WIDTH
+    known = (*filter(of_two, QUANTITIES), *ONE_INPUT) if two else ONE_INPUT + GRADIENTS + FINITE_WIDTH
     if theory.kind:
-        known = POSITIONS
+        known = positions.KNOWN
     if text is None and theory.kind:
         return ("K", "K_ab", *theory.default_quantities[1:])
     if text is None:
@@ -124,7 +120,7 @@ def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
     for n in names:
         if n not in known:
             why = f"the quantities known here are {', '.join(known)}"
-            if not theory.kind and n in (*TWO_INPUTS, *EQUAL_NORMS, *COORDINATES):
+            if not theory.kind and of_two(n):
                 why = "it needs two inputs; give --correlation"
             raise MeanFieldError(f"--quantities {n} is not available: {why}.")
     if not names:

@@ -8,7 +8,7 @@ from typing import Any
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import choice
-from meanfield.base.quantities import DIFFERENTIATED, MEASURED, OF_PARAMETERS, PAIR_TANGENTS
+from meanfield.base.quantities import DIFFERENTIATED, MEASURED, OF_PARAMETERS, PAIR_TANGENTS, QUANTITIES, differentials
 from meanfield.base.words import unknown
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.operations.checks import integer
@@ -16,8 +16,6 @@ from meanfield.empirical.network.operations.operations import Affine, Map, refus
 from meanfield.empirical.observables.classes import CLASS_ROWS
 from meanfield.empirical.observables.inputs import Inputs
 
-TANGENT_CORRELATORS = ("A", "B", "D", "F")
-DIFFERENTIALS = ("P", "Q"), ("R", "S", "T", "U")
 SPREADS = ("sigma_y2", "sigma_mu2")
 READ = ("mean", "last")
 _PROBED = {"J", "chi", "Theta", *PAIR_TANGENTS, *OF_PARAMETERS}
@@ -97,16 +95,12 @@ class Measurement:
     @property
     def order(self) -> int:
         """How many differentials of the tangent kernel the quantities need, 0 for none (not even the kernel)."""
-        if set(self.quantities) & set(DIFFERENTIALS[1]):
-            return 3
-        if set(self.quantities) & set(DIFFERENTIALS[0]):
-            return 2
-        return int(bool(set(self.quantities) & set(TANGENT_CORRELATORS)))
+        return differentials(self.quantities)
 
     @property
     def raw_differentials(self) -> dict[str, str]:
         """Row → what `correlator_samples` calls it."""
-        names = [name for names in DIFFERENTIALS[: max(self.order - 1, 0)] for name in names]
+        names = [n for n, q in QUANTITIES.items() if 1 < q.differentials <= self.order]
         return {"_ddII" if name == "S" else f"_{name}": "S_dd" if name == "S" else name for name in names}
 
     @property

@@ -16,7 +16,7 @@ from meanfield.base.answers.export import Numbers, plain
 from meanfield.base.answers.results import MeanFieldError, one_line
 from meanfield.base.arguments import position_of, shown, whole
 from meanfield.base.budgets import require_memory
-from meanfield.base.quantities import QUANTITIES
+from meanfield.base.quantities import QUANTITIES, differentials
 from meanfield.functions import balls
 from meanfield.functions.activations import Activation
 from meanfield.numeric.quadrature.layer_averages import LayerAverages, averages_of
@@ -106,14 +106,15 @@ class Correlators(Numbers):
                 f"The normalized form of {shown(name)} is not available: these correlators have "
                 + (f"those of {', '.join(have)}." if have else "none: ask for quantities of order 1/n, such as V.")
             )
-        if name in "PQRSTU" and self.inputs > 1:
+        higher = differentials((name,)) > 1
+        if higher and self.inputs > 1:
             raise MeanFieldError(
                 f"The normalized form of {name} is not available: of several inputs only V, A, B, D and F have one "
                 "that "
                 "is published, so divide by products of Theta and K of your own."
             )
         with np.errstate(all="ignore"):
-            if name in "VABDF":
+            if not higher and not QUANTITIES[name].corrects:
                 return self.values[name] / self._scale(name)
             found = self.values[name]
             for mean, power in QUANTITIES[name].over:

@@ -16,7 +16,7 @@ from meanfield.base.answers.export import SHOWN, Numbers, plain
 from meanfield.base.answers.results import MeanFieldError, Status, one_line
 from meanfield.base.arguments import position_of, refuse_not_real, shown, whole
 from meanfield.base.budgets import require_memory, require_steps
-from meanfield.base.quantities import QUANTITIES
+from meanfield.base.quantities import QUANTITIES, QUOTIENTS, VARIANCES
 from meanfield.base.symbols import KEYWORDS, L, parameter
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.quadrature.evaluation import on_arrays
@@ -114,7 +114,7 @@ class Run(Numbers):
                 return v.encoding.value(values[v.key])
         for own, formula in recursion.readout:
             if own == name:
-                if self.units is not None and name not in ("sigma_mu2", "sigma_y2"):  # quotients of the state
+                if self.units is not None and degree(name) == 0:  # quotients of the state
                     return getattr(self.held, name)
                 held = {v.symbol: v.name for v in recursion.state if v.symbol in formula.free_symbols}
                 logs = {sp.log(v.symbol): parameter(v.key) for v in recursion.state if v.encoding.relative}
@@ -275,11 +275,11 @@ class Run(Numbers):
             return self._underflow()
         first = int(bad[bad > 0].min())
         count = self.at_points(bad > 0)
-        norms = [v for n, v in self.values.items() if n.startswith("K")]
+        norms = [v for n, v in self.values.items() if n in VARIANCES]
         if not any(np.isinf(v).any() for v in norms):  # the normalized zero vector, say
             return f"The state is not a number{count} from layer {first} on; the layers before it are intact."
         said = f"K diverges{count}: it exceeds 1e300 first at layer {first}; the layers before it are intact"
-        quotients = ", ".join(n for n in ("c", "gamma", "log_gamma") if n in self.quantities)
+        quotients = ", ".join(n for n in QUOTIENTS if n in self.quantities)
         if not quotients:
             return said + "."
         if (np.asarray(self.lost_at)[bad > 0] > 0).any():
@@ -292,7 +292,7 @@ class Run(Numbers):
             return ""
         count = self.at_points(below > 0)
         said = f"K underflows{count}: it is below 1e-290 first at layer {int(below[below > 0].min())}, where it is 0"
-        quotients = [n for n in ("c", "gamma", "log_gamma") if n in self.quantities]
+        quotients = [n for n in QUOTIENTS if n in self.quantities]
         if not quotients:
             return said + "."
         if (lost > 0).any():

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.base.quantities import GRADIENTS
+from meanfield.base.quantities import GRADIENTS, QUANTITIES
 from meanfield.numeric.run.depth_iteration import Run
 from meanfield.symbolic.recursion import Recursion
 
@@ -23,7 +23,7 @@ class GradientRun(Run):
     @property
     def quantities(self) -> tuple[str, ...]:
         """Names that can be read off the run."""
-        return tuple(name.removeprefix("log_") for name in self.values)
+        return tuple(name if name in QUANTITIES else name.removeprefix("log_") for name in self.values)
 
     def __getattr__(self, name: str) -> np.ndarray:
         values, bare = self.__dict__.get("values", {}), name.removeprefix("log_")
@@ -55,7 +55,7 @@ def with_gradients(run: Run, asked: tuple[str, ...], other: Run | None = None) -
         log_J = np.where(lost, np.nan, np.flip(np.cumsum(np.flip(behind, -1), axis=-1), -1))
         kept = {k: run.values[k] for k, name in (("K", "K"), ("log_J", "J")) if name in asked and k in run.values}
         if other is not None:
-            kept |= other.values
+            kept |= other.values | {n: getattr(other, n) for n, _ in other.lowered.recursion.readout if n in asked}
         for name in run.values:
             if name.partition("[")[0] in asked and name not in ("K", "log_J"):
                 kept[f"log_{name}"] = log_J if name == "G_z" else log_J + run.logarithm(name)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meanfield.base.budgets import tick
-from meanfield.base.quantities import QUANTITIES
+from meanfield.base.quantities import NORMS, QUANTITIES
 from meanfield.numeric.lowering.assembly import Lowered
 
 SMALLEST, LARGEST = 1e-290, 1e300  # of a K whose digits are all there, and of one that counts as finite
@@ -27,19 +27,16 @@ LOW, UNIT, LEAST = -450, -200, -500  # exponents of K: below the first it is bro
 ALIKE = 1e-12  # between a layer and the same one in other units
 LAYERS, ROOM = 4096, 1 << 22  # at a time; layers of all points
 LN2 = math.log(2)
-_DEGREES = dict.fromkeys(("K", "K_aa", "K_bb", "K_ab", "distance", "Theta", "Theta_ab", "D0", "D_J", "F_J"), 1)
-_DEGREES |= dict.fromkeys(("J", "J0", "J_ab", "c_J", "tilt", "J1_J", "G_z"), 0)
+_INNER = {"D_J": 1, "F_J": 1, "J1_J": 0}  # of correlators of the Jacobian, which are no quantities
 
 
 def degree(name: str) -> int | None:
     """The power of λ that a quantity is multiplied by where K is multiplied by λ; None of what is not known here."""
     base = name.partition("[")[0]
-    if base in ("G_w", "G_b"):
-        return 1 if base == "G_w" else 0
-    if base in _DEGREES:
-        return _DEGREES[base]
     found = QUANTITIES.get(base)
-    return sum(power * _DEGREES[mean] for mean, power in found.over) if found is not None and found.over else None
+    if found is None or not found.over:
+        return _INNER.get(base) if found is None else found.degree
+    return sum(power * (QUANTITIES[mean].degree or 0) for mean, power in found.over)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +66,7 @@ def units(
     not. `out` becomes what is known so, but for K that has overflowed. sigma (parameters, points, 1 or
     depth - 1): of the later layers; constant: whether they are the same in all of them; shape: that of the points."""
     state = lowered.recursion.state
-    norms = [i for i, v in enumerate(state) if v.name in ("K", "K_aa", "K_bb")]
+    norms = [i for i, v in enumerate(state) if v.name in NORMS]
     if not norms:
         return None
     degrees = [degree(v.name) for v in state]

@@ -12,6 +12,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import names as names_of
 from meanfield.base.arguments import scalar, shown
 from meanfield.base.encodings import LOGARITHM, PLAIN
+from meanfield.base.quantities import QUANTITIES
 from meanfield.base.symbols import Q0, J, l, n, parameter, sigma_b, sigma_w
 from meanfield.base.words import unknown
 from meanfield.functions.activations import activation as record
@@ -35,7 +36,7 @@ EXTRA = ("V0", "D0_H")
 OF_J = {"J": "Theta", "D_J": "D", "F_J": "F", "D0_J": "D0_H", "J1_J": "Theta1", "B_J": "B", "A_J": "A", "A0_J": "A0"}
 SQUARES = ("A", "B", "A0")  # of second degree in the tangent kernel
 NEED_SLOPE = ("Theta", "B", "D", "F", "A", "Theta1", "D0_H", *OF_J)
-NEED_CURVATURE = ("P", "Q", "R", "S", "T", "U")
+NEED_CURVATURE = tuple(n for n, q in QUANTITIES.items() if q.differentials > 1)
 
 
 def correlator_recursion(

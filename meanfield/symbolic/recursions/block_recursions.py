@@ -15,7 +15,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.base.leading import Registry
-from meanfield.base.quantities import QUANTITIES
+from meanfield.base.quantities import QUANTITIES, read_off
 from meanfield.base.symbols import (
     D0,
     J0,
@@ -41,7 +41,6 @@ from meanfield.functions.reading.parser import value_of
 from meanfield.networks.folds import chain, has_norm, mixing, rebuild, skip_of
 from meanfield.networks.records import Block, Dense, Param, Projection, Schedule, Sequential
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.coordinates import READOUT
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
 from meanfield.symbolic.recursions.coordinate import Exprs, Gaussian, gaussian, holds_state, mean_of, too_steep
 from meanfield.symbolic.recursions.coordinate_walk import RULES, OpenTangent, Rates, Walk
@@ -67,8 +66,9 @@ def variable(symbol: sp.Symbol, initial: sp.Expr) -> StateVar:
     return StateVar(symbol.name, symbol, initial, QUANTITIES[symbol.name].encoding)
 
 
-def recursion_of(state, walk: Walk, values: Exprs, *before: tuple[Walk, Exprs], readout=(), closer=()) -> Recursion:
-    """A recursion from the values that walks ended with: the block's, and those of the layers before it."""
+def recursion_of(state, walk: Walk, values: Exprs, *before: tuple[Walk, Exprs], name="", closer=()) -> Recursion:
+    """A recursion from the values that walks ended with: the block's, and those of the layers before it; name: its own
+    in the registry of quantities, which says what is read off it."""
 
     def step(one: Walk, ends: Exprs) -> Step:
         whole = Step(tuple(ends), tuple(one.lets)).map(one.plain)
@@ -78,7 +78,7 @@ def recursion_of(state, walk: Walk, values: Exprs, *before: tuple[Walk, Exprs], 
     for one in (walk, *(w for w, _ in before)):
         domain |= one.domain
     block, head = step(walk, values), tuple(step(*one) for one in before)
-    found = Recursion(tuple(state), block, head, tuple(readout), closer=tuple(closer))
+    found = Recursion(tuple(state), block, head, closer=tuple(closer)).reading(read_off(name))
     used = {s.name: s for s in found.parameters}
     return replace(found, domain=tuple((used[n], d) for n, d in domain.items() if n in used))
 
@@ -195,7 +195,6 @@ def input_jacobian(block: Block) -> Recursion:
 
 _COV = (K_aa, K_bb, K_ab)
 _BETWEEN = sigma_w**2 * Q0 * c0 + sigma_b**2
-_READOUT = (("c", K_ab / sp.sqrt(K_aa * K_bb)),)
 
 
 def _pair_state() -> list[StateVar]:
@@ -206,7 +205,7 @@ def two_inputs(block: Block) -> Recursion:
     """The recursion of (K_aa, K_bb, K_ab) for two inputs with squared norms Q0 N_0 and correlation c0."""
     walk = Walk()
     law = walk.ended(untrained(block), gaussian(Gaussian(2, _COV))).law
-    return recursion_of(_pair_state(), walk, law.cov, readout=_READOUT)
+    return recursion_of(_pair_state(), walk, law.cov, name="two_inputs")
 
 
 def pair_tangents(block: Block, rated: Rates = ()) -> Recursion:
@@ -222,9 +221,9 @@ def pair_tangents(block: Block, rated: Rates = ()) -> Recursion:
     except OpenTangent:
         walk = Walk()
         law = walk.ended(untrained(block), gaussian(Gaussian(2, _COV, {"J": one}))).law
-        return recursion_of(state, walk, (*law.cov, _times(law.grams["J"][2], J_ab)), readout=_READOUT)
+        return recursion_of(state, walk, (*law.cov, _times(law.grams["J"][2], J_ab)), name="pair_tangents")
     state.append(variable(Theta_ab, _trained_first(rated, c0)))
-    return recursion_of(state, walk, values, *before, readout=_READOUT)
+    return recursion_of(state, walk, values, *before, name="pair_tangents")
 
 
 def equal_norms(block: Block, rated: Rates = ()) -> Recursion:
@@ -250,7 +249,7 @@ def equal_norms(block: Block, rated: Rates = ()) -> Recursion:
         values = (law.cov[0], _times(found[0], J), law.cov[2], apart, _times(found[2], J_ab))
         start = [v for v in start if not v.name.startswith("Theta")]
     nearer = ((K_ab, K - distance / 2, distance < K),)
-    return recursion_of(start, walk, values, *before, readout=READOUT, closer=nearer)
+    return recursion_of(start, walk, values, *before, name="equal_norms", closer=nearer)
 
 
 def unequal_norms(block: Block, rated: Rates = ()) -> Recursion:
@@ -274,9 +273,9 @@ def unequal_norms(block: Block, rated: Rates = ()) -> Recursion:
         walk = Walk()
         law = walk.ended(untrained(block), gaussian(Gaussian(2, _COV, {"J": one}, *both))).law
         values = (*_unequal(law), _times(law.grams["J"][2], J_ab))
-        return recursion_of(start, walk, values, readout=_READOUT, closer=nearer)
+        return recursion_of(start, walk, values, name="unequal_norms", closer=nearer)
     start.append(variable(Theta_ab, _trained_first(rated, c0)))
-    return recursion_of(start, walk, values, *before, readout=_READOUT, closer=nearer)
+    return recursion_of(start, walk, values, *before, name="unequal_norms", closer=nearer)
 
 
 def without_tilt(recursion: Recursion) -> Recursion:

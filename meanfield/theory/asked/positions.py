@@ -17,7 +17,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown, whole
-from meanfield.base.quantities import COVARIANCES
+from meanfield.base.quantities import MEASURED, QUANTITIES, carried_by, of_two, read_off
 from meanfield.base.symbols import Q0, J, K, K_ab, c_J, sigma_w, tokens
 from meanfield.functions.reading.parser import number
 from meanfield.networks.folds import attends
@@ -32,15 +32,15 @@ from meanfield.symbolic.recursions.coordinate_walk import remembered
 from meanfield.symbolic.recursions.first import begun
 from meanfield.symbolic.recursions.tokens.exchangeable import carried, exchangeable
 from meanfield.symbolic.recursions.tokens.shares import shares
-from meanfield.symbolic.recursions.tokens.two_sequences import NAMES as ACROSS
 from meanfield.symbolic.recursions.tokens.two_sequences import across
 from meanfield.symbolic.steps import Step
 
 if TYPE_CHECKING:
     from meanfield.numeric.run.depth_iteration import Run
 
-NAMES = ("K", "K_ab", "J", "J_ab", "Theta", "Theta_ab")
-READ = ("c",)  # read off them
+NAMES = tuple(n for n in carried_by("exchangeable") if n in MEASURED)
+KNOWN = tuple(dict.fromkeys((*NAMES, *read_off("exchangeable"))))
+ACROSS = tuple(n for n in carried_by("across") if n not in NAMES)
 SHARE = re.compile(r"Theta(_ab)?\[\d+\]")  # of one matrix
 MOST_TOKENS = 1 << 16
 
@@ -66,8 +66,7 @@ class ActingPositions:
     @remembered(maxsize=128)
     def followed(self) -> Recursion:
         """The same as floats follow it: c_J = J_ab/J in the place of J_ab."""
-        found = begun(carried(self.block, self.size), self.first)
-        return replace(found, readout=(*found.readout, ("c", K_ab / K)))
+        return begun(carried(self.block, self.size), self.first).reading(read_off("exchangeable"))
 
     def spelled_out(self, names: Iterable[str]) -> tuple[str, ...]:
         """The names with "entropy" for those of every softmax, as sampled theory and networks call them together."""
@@ -80,15 +79,14 @@ class ActingPositions:
     def require_known(names: tuple[str, ...], recursion: Recursion, what: str) -> None:
         """Refuse names that positions of this `what` ("batch", "tokens") have not."""
         for name in names:
-            if name in recursion.names or SHARE.fullmatch(name):
+            if name in (*recursion.names, *dict(recursion.readout)) or SHARE.fullmatch(name):
                 continue
-            if name not in (*NAMES, *READ):
-                of_two = name in (*COVARIANCES, "distance", "gamma", "tilt")
+            if name not in KNOWN:
                 apart, acting = "of two inputs apart from all others", "not derived where positions act on each other"
-                why = apart if of_two else acting
+                why = apart if of_two(name) else acting
                 raise MeanFieldError(
                     f"{name} was asked for, which is {why}; of a {what if what == 'batch' else 'network of tokens'} "
-                    f"there are {', '.join(NAMES)}."
+                    f"there are {', '.join(KNOWN)}."
                 )
             if name.startswith("Theta") and "Theta" not in recursion.names:
                 raise MeanFieldError(
@@ -102,7 +100,7 @@ class ActingPositions:
             return self._of_matrices(names)
         if set(names) & set(ACROSS):
             return self._of_two(names)
-        found = self.printed()
+        found = self.printed().with_own(_given(names))
         self.require_known(names, found, self.kind)
         if "c" in names:
             raise MeanFieldError(
@@ -112,28 +110,26 @@ class ActingPositions:
 
     def _of_two(self, names: tuple[str, ...]) -> Recursion:
         """The recursion of what two inputs of several tokens have in common."""
-        found = begun(across(self.block), self.first)
-        wrong = [n for n in names if n not in (*found.names, *READ)]
+        found = begun(across(self.block), self.first).reading(read_off("across")).with_own(_given(names))
+        wrong = [n for n in names if n not in (*found.names, *dict(found.readout))]
         if wrong:
             raise MeanFieldError(
                 f"{wrong[0]} was asked for beside what tokens of two inputs have in common; with K_same and K_other "
                 f"go {', '.join(n for n in found.names if n not in ('K_same', 'K_other'))} and c."
             )
-        found = replace(found, readout=(("c", K_ab / K),))
-        return found.only(*(n for n in names if n not in READ), *(("K_ab",) if "c" in names else ()))
+        return found.only(*names)
 
     def _of_matrices(self, names: tuple[str, ...]) -> Recursion:
         """The recursion of the tangent kernel by matrices."""
-        found = begun(shares(self.block), self.first)
-        found = replace(found, readout=(("c", K_ab / K),)) if "K_ab" in found.names else found
-        wrong = [n for n in names if n not in (*found.names, *READ)]
+        found = begun(shares(self.block), self.first).reading(read_off("across")).with_own(_given(names))
+        wrong = [n for n in names if n not in (*found.names, *dict(found.readout))]
         if wrong:
             held = ", ".join(n for n in found.names if n.startswith("Theta["))
             raise MeanFieldError(
                 f"{wrong[0]} was asked for beside a share of the tangent kernel; with K, K_ab and c go {held} and "
                 "their Theta_ab[d], one for each Dense and [0] for the input layer."
             )
-        return found.only(*(n for n in names if n not in READ), *(("K_ab",) if "c" in names else ()))
+        return found.only(*names)
 
     @remembered(maxsize=256)
     def to_follow(self, names: tuple[str, ...]) -> Recursion:
@@ -142,12 +138,11 @@ class ActingPositions:
             return self._of_matrices(names)
         if set(names) & set(ACROSS):
             return self._of_two(names)
-        found = self.followed()
+        found = self.followed().with_own(_given(names))
         self.require_known(names, found, self.kind)
-        needs = {"J_ab": ("J", "J_ab", "c_J"), "c": ("K", "K_ab")}
-        wanted = [n for name in names for n in needs.get(name, (name,)) if n in found.names]
+        wanted = [n for n in names if n in (*found.names, *dict(found.readout))]
         if "J" in names or "J_ab" in names:
-            wanted += [n for n in ("K_ab", "c_J") if n in found.names]
+            wanted += [n for n in ("J", "K_ab", "c_J") if n in found.names]
         if set(names) & {"Theta", "Theta_ab"}:
             wanted += ["Theta", "Theta_ab"]
         return found.only(*dict.fromkeys(("K", *wanted)))
@@ -266,9 +261,9 @@ class ActingPositions:
         return recursion.replaced(dict(numbers))
 
     @staticmethod
-    def checked_start(given: Mapping[str, Any]) -> dict[str, Any]:
+    def checked_start(given: Mapping[str, Any], recursion: Recursion) -> dict[str, Any]:
         """A start by K, K_ab and others."""
-        wrong = sorted(set(given) - {"K", "K_ab", "distance", "J", "c_J", "Theta", "Theta_ab"})
+        wrong = sorted(set(given) - {*recursion.names, *carried_by("exchangeable"), "distance"})
         if wrong:
             raise MeanFieldError(
                 f"A start with {shown(wrong[0])} was given; positions that act on each other start with K and K_ab."
@@ -293,6 +288,11 @@ class ActingPositions:
 
 
 ACTING.update(dict.fromkeys(("batch", "tokens"), ActingPositions))
+
+
+def _given(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that positions that act on each other have."""
+    return tuple(n for n in names if n in QUANTITIES and set(QUANTITIES[n].recursions) & {"exchangeable", "across"})
 
 
 @lru_cache(maxsize=256)

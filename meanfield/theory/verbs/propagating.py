@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from meanfield.base.answers.results import InfiniteAverage, MeanFieldError
-from meanfield.base.arguments import finite, flag, one_point, refuse_not_real
+from meanfield.base.arguments import finite, flag, one_point
 from meanfield.base.arguments import names as names_of
-from meanfield.base.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, TWO_INPUTS, UNEQUAL_NORMS
+from meanfield.base.quantities import (
+    CARRIERS,
+    FINITE_WIDTH,
+    GRADIENTS,
+    NORMS,
+    QUANTITIES,
+    made_of,
+    of_two,
+    recursion_of,
+)
 from meanfield.base.symbols import N0
 from meanfield.functions.activations import activation
 from meanfield.networks.folds import activations_of, attends, has_skip, parts, symbols_in
 from meanfield.networks.records import Block, Param
-from meanfield.symbolic.coordinates import COORDINATES
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.asked.given_values import (
-    decided,
-    deviations,
     double,
     inside_averages,
     listed,
-    mapping,
-    numbered,
-    of_widths,
     refuse_unknown,
 )
+from meanfield.theory.asked.places import Place
 from meanfield.theory.asked.resting_inputs import jumps_at_rest
 from meanfield.theory.asked.selection import selected
 
@@ -36,146 +40,157 @@ if TYPE_CHECKING:
     from meanfield.numeric.run.depth_iteration import Run
 
 
-def run(theory: Maps, /, *, sigma_w=None, sigma_b=None, **settings):
-    """`Theory.propagate`."""
-    return _run(theory, **deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b}, settings), **settings)
-
-
-def _run(
+def run(
     theory: Maps,
     /,
     *,
-    sigma_w,
-    sigma_b,
-    depth: int,
+    sigma_w=None,
+    sigma_b=None,
     input_norm=1.0,
     correlation=None,
+    start=None,
+    depth: int,
     quantities=None,
     layerwise: bool = False,
     every_layer: bool = True,
-    start=None,
     lambda_w=None,
     lambda_b=None,
     input_ratio=1,
     input_dimension=None,
     **parameters,
 ):
-    """The same with σ's that are known to be wanted, or numbers in the place of those that are not."""
+    """`Theory.propagate`."""
+    place = Place.of(theory, sigma_w, sigma_b, input_norm, correlation, start, parameters)
+    finite(double("input_ratio", input_ratio), "input_ratio")
+    settings = dict(
+        depth=depth,
+        quantities=None if quantities is None else names_of(quantities, "quantities"),
+        layerwise=flag(layerwise, "layerwise"),
+        every_layer=flag(every_layer, "every_layer"),
+        input_ratio=input_ratio,
+        input_dimension=input_dimension,
+    )
+    return _run(theory, place, {"lambda_w": lambda_w, "lambda_b": lambda_b}, settings)
+
+
+def _run(theory: Maps, place: Place, rates: dict[str, Any], settings: dict[str, Any]):
+    """The same at a place. rates: lambda_w and lambda_b, None where they are those of the σ's."""
     from meanfield.numeric.run.depth_iteration import propagate  # Numba's world is entered only here
 
-    layerwise, every_layer = flag(layerwise, "layerwise"), flag(every_layer, "every_layer")
-    finite(double("input_ratio", input_ratio), "input_ratio")
-    if correlation is not None:
-        refuse_not_real(double("correlation", correlation), "correlation")
-    begin = {k: double(f"The start of {k}", v) for k, v in mapping(start, "start").items()}
-    places = dict(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
-    settings = dict(depth=depth, quantities=quantities, layerwise=layerwise, every_layer=every_layer)
-    given_rates = {k: v for k, v in (("lambda_w", lambda_w), ("lambda_b", lambda_b)) if v is not None}
+    depth, quantities, layerwise = (settings[k] for k in ("depth", "quantities", "layerwise"))
+    rates = {k: v for k, v in rates.items() if v is not None}
     if theory.rated:  # its maps have them as parameters
-        parameters, given_rates = parameters | given_rates, {}
-    settings |= given_rates | {"input_ratio": input_ratio, "input_dimension": input_dimension}
+        place, rates = replace(place, parameters={**place.parameters, **rates}), {}
     inner = {s.name for a in activations_of(theory.block) for s in activation(a).free_parameters}
-    swept = {k: double(k, v) for k, v in parameters.items() if k in inner}
+    swept = {k: double(k, v) for k, v in place.parameters.items() if k in inner}
     if any(getattr(v, "shape", ()) or isinstance(v, (list, tuple)) for v in swept.values()):
-        from meanfield.numeric.run.sweeps import sweep
-
-        rest = places | {k: v for k, v in parameters.items() if k not in inner}
-        numbers = {k: double(k, v) for k, v in rest.items() if v is not None}
-        numbers |= {f"{k}^1": v for k, v in begin.items()}  # as no parameter is called
-
-        def one(**given):
-            first = {k: given.pop(f"{k}^1") for k in begin}
-            return _run(theory, **given, **settings, start=first)
-
-        return sweep(one, swept, numbers, layerwise)
-    theory, parameters = decided(theory, parameters)
-    quantities = None if quantities is None else names_of(quantities, "quantities")
+        return _swept(theory, place, rates, settings, swept)
+    theory, place = place.decided(theory)
     if theory.kind:
-        if given_rates:
+        if rates:
             raise MeanFieldError("Learning rates are of inputs that are apart; leave lambda_w and lambda_b out.")
-        return _positions(theory, places, settings, begin, parameters, quantities)
-    of_two = TWO_INPUTS + EQUAL_NORMS + UNEQUAL_NORMS + COORDINATES
-    pair = correlation is not None or bool(set(begin) & set(of_two))
-    if not pair and set(quantities or ()) & set(of_two):
-        raise MeanFieldError(f"{listed(of_two)} belong to two inputs; give their correlation=.")
-    wanted = tuple(quantities or (COVARIANCES if pair else theory.default_quantities))
-    if pair and not quantities and {"K", *EQUAL_NORMS, *COORDINATES} & set(begin):
-        wanted = ("K", "K_ab", "distance")
-    if {"K_aa", "K_bb"} & set(begin) and {"c", "distance", "tilt"} & {*wanted, *begin}:  # of any two norms
-        norms = ("K_aa", "K_bb", "distance", "K_ab")
-        wanted = (*norms, *(n for n in wanted if n not in norms and (quantities or n != "K")))
-    if pair and not set(wanted) & set(of_two):
+        return _positions(theory, place, settings)
+    if not place.pair and any(map(of_two, quantities or ())):
+        two = tuple(n for n, q in QUANTITIES.items() if of_two(n) and (n in (quantities or ()) or not q.text))
+        raise MeanFieldError(f"{listed(two)} belong to two inputs; give their correlation=.")
+    wanted = tuple(quantities or (theory.default_quantities if not place.pair else _usual(place)))
+    if place.pair and not any(map(of_two, wanted)):
         wanted = (*wanted, "distance")  # K, J or Theta with a correlation: of two inputs of one norm
     back, other = bool(set(wanted) & set(GRADIENTS)), None
     values: dict = {}  # of learning rates
     apart = False  # whether V + 2K² is what is run in the place of V
     if back:
-        if pair:
+        if place.pair:
             raise MeanFieldError(f"{listed(GRADIENTS)} are of one input; leave correlation= and its start out.")
         from meanfield.numeric.run.layer_gradients import columns, with_gradients
 
         beside = tuple(n for n in wanted if n not in (*GRADIENTS, "K", "J"))
         if beside:
-            other = _run(theory, **places, **(settings | {"quantities": beside}), start=begin, **parameters)
+            other = _run(theory, place, rates, settings | {"quantities": beside})
         recursion = theory.gradients.only(*columns(theory.gradients, wanted))
-    elif given_rates or set(wanted) & set(FINITE_WIDTH):
-        if pair:
+    elif rates or set(made_of(wanted)) & set(FINITE_WIDTH):
+        if place.pair:
             raise MeanFieldError(f"{listed(FINITE_WIDTH)} are of one input here; leave correlation= out.")
         from meanfield.correlators.derived import held_apart, prepared, refuse_zero
 
         if has_skip(theory.block):
-            return _remembering(theory, wanted, given_rates, places, settings, begin, parameters)
-        recursion, values = prepared(theory.block, theory.first, wanted, given_rates, input_ratio, depth)
-        near = None if begin else held_apart(recursion)
-        recursion, apart = near or recursion, near is not None
-        if not begin:
-            refuse_zero({k: double(k, v) for k, v in places.items() if k != "correlation"}, wanted[0], layerwise)
+            return _remembering(theory, place, wanted, rates, settings)
+        made = made_of(wanted)
+        recursion, values = prepared(theory.block, theory.first, made, rates, settings["input_ratio"], depth)
+        near = None if place.start else held_apart(recursion)
+        recursion, apart = (near or recursion).with_own(wanted), near is not None
+        if not place.start:
+            refuse_zero(place.of_one, wanted[0], layerwise)
     else:
-        recursion = selected(theory, wanted)
-    widths = of_widths(theory.block)
-    parameters = {k: v for k, v in parameters.items() if k not in widths}
-    refuse_unknown(parameters, recursion)
-    if input_dimension is not None:
+        if place.started and recursion_of(wanted, place.started) == "unequal_norms":
+            wanted = tuple(dict.fromkeys((*CARRIERS["unequal_norms"].usual, *wanted)))
+        recursion = selected(theory, wanted, place.started)
+    place = place.at_infinite_width(theory)
+    refuse_unknown(place.parameters, recursion)
+    if settings["input_dimension"] is not None:
         if N0 not in recursion.parameters:
             raise MeanFieldError(
                 "input_dimension= is of J0 and D0, which start at the input; ask for one of them, or leave it out."
             )
-        values = values | {N0.name: double("input_dimension", input_dimension)}
-    numbers = inside_averages(recursion, parameters)
+        values = values | {N0.name: double("input_dimension", settings["input_dimension"])}
+    numbers = inside_averages(recursion, place.parameters)
     if numbers:
         recursion = recursion.replaced(numbers)
     if np.ndim(depth) or depth != 1:  # what is no number `propagate` refuses
-        _refuse_rest(theory, places, begin, parameters, layerwise)
+        _refuse_rest(theory, place, layerwise)
     try:
         found = propagate(
             recursion,
-            **{k: double(k, v) for k, v in places.items()},
+            **place.inputs,
             depth=depth,
             layerwise=layerwise,
-            every_layer=every_layer,
-            parameters={k: double(k, v) for k, v in (parameters | values).items() if k not in numbers},
-            start=begin,
+            every_layer=settings["every_layer"],
+            parameters=place.doubles(numbers, **values),
+            start=place.start,
         )
         if apart:
             found = found.changed("V", lambda values: values["V"] - 2 * values["K"] ** 2)
         refuse_nothing_left(found, theory.block)
         return with_gradients(found, wanted, other) if back else found
     except InfiniteAverage:
-        if quantities is not None or wanted == ("K",) or correlation is not None:
+        if quantities is not None or wanted == ("K",) or place.correlation is not None:
             raise
     # nobody asked for J, and it is infinite: φ is continuous, but its slope is not square integrable
-    return _run(theory, **places, **(settings | {"quantities": ("K",)}), start=begin, **parameters)
+    return _run(theory, place, rates, settings | {"quantities": ("K",)})
 
 
-def _refuse_rest(theory: Maps, places: dict, begin: dict, parameters: dict, layerwise: bool) -> None:
+def _swept(theory: Maps, place: Place, rates: dict, settings: dict, swept: dict):
+    """A run for every value of parameters inside averages that are arrays."""
+    from meanfield.numeric.run.sweeps import sweep
+
+    numbers = {k: v for k, v in place.inputs.items() if v is not None}
+    numbers |= {k: double(k, v) for k, v in place.parameters.items() if k not in swept and v is not None}
+    numbers |= {f"{k}^1": v for k, v in place.start.items()}  # as no parameter is called
+
+    def one(**given):
+        first = {k: given.pop(f"{k}^1") for k in place.start}
+        inputs = {k: given.pop(k) for k in place.inputs if k in given}
+        return _run(theory, replace(place, **inputs, start=first, parameters=given), rates, settings)
+
+    return sweep(one, swept, numbers, settings["layerwise"])
+
+
+def _usual(place: Place) -> tuple[str, ...]:
+    """What is propagated of two inputs when nobody says, from a start in these quantities."""
+    return CARRIERS[recursion_of((), place.started, inputs=2)].usual
+
+
+def _refuse_rest(theory: Maps, place: Place, layerwise: bool) -> None:
     """Refuse an input that is 0 at layer 1 where φ jumps at 0, as `kernel` does: K = 0 is not K → 0."""
     from meanfield.numeric.run.depth_iteration import first_value
 
+    begin = place.start
     try:
-        given = {k: np.asarray(v, dtype=float) for k, v in (places | parameters).items() if v is not None}
+        values = {**place.inputs, **place.parameters}
+        given = {k: np.asarray(v, dtype=float) for k, v in values.items() if v is not None}
         if layerwise:
             given = {k: v[..., 0] if v.ndim and k not in ("input_norm", "correlation") else v for k, v in given.items()}
-        norms = [np.asarray(v, dtype=float) for k, v in begin.items() if k in ("K", "K_aa", "K_bb")]
+        norms = [np.asarray(v, dtype=float) for k, v in begin.items() if k in NORMS]
         if {"sigma_mu2", "sigma_y2"} <= set(begin):
             norms.append(np.add(begin["sigma_mu2"], begin["sigma_y2"]))
         if not norms:
@@ -204,31 +219,27 @@ def refuse_nothing_left(run: Run, block: Block) -> None:
         )
 
 
-def _positions(theory: Maps, places: dict, settings: dict, begin: dict, parameters: dict, quantities):
+def _positions(theory: Maps, place: Place, settings: dict):
     """A run of positions that act on each other."""
     from meanfield.numeric.run.depth_iteration import propagate
 
     own = theory.acting
     default = ("K", "K_ab", *theory.default_quantities[1:])
-    wanted = own.spelled_out(quantities or default)
+    wanted = own.spelled_out(settings["quantities"] or default)
     recursion = own.to_follow(wanted)
-    own.refuse_impossible(places, parameters, begin, wanted)
-    widths = of_widths(theory.block)
-    parameters = {k: v for k, v in parameters.items() if k not in widths}
+    own.refuse_impossible(place.inputs, place.parameters, place.start, wanted)
+    place = place.at_infinite_width(theory)
     also = (*symbols_in(theory.block), *(("tokens",) if attends(theory.block) else ()))
-    refuse_unknown(parameters, recursion, also=also)
+    refuse_unknown(place.parameters, recursion, also=also)
     known = {p.name for p in recursion.parameters}  # a norm may hide a deviation
-    parameters = {k: v for k, v in parameters.items() if k in known}
-    numbers = inside_averages(recursion, parameters) | own.inside(recursion, parameters)
-    given = {k: double(k, v) for k, v in places.items()}
-    if given["correlation"] is None:
-        given["correlation"] = 0.0
+    place = replace(place, parameters={k: v for k, v in place.parameters.items() if k in known})
+    numbers = inside_averages(recursion, place.parameters) | own.inside(recursion, place.parameters)
     found = propagate(
         own.at(recursion, tuple(numbers.items())) if numbers else recursion,
-        **given,
+        **(place.inputs | {"correlation": 0.0 if place.correlation is None else place.correlation}),
         **{k: settings[k] for k in ("depth", "layerwise", "every_layer")},
-        parameters={k: double(k, v) for k, v in parameters.items() if k not in numbers},
-        start=own.checked_start(begin),
+        parameters=place.doubles(numbers),
+        start=own.checked_start(place.start, recursion),
     )
     if theory.kind == "tokens":
         refuse_nothing_left(found, theory.block)
@@ -237,21 +248,19 @@ def _positions(theory: Maps, places: dict, settings: dict, begin: dict, paramete
     return found
 
 
-def _remembering(theory: Maps, wanted, rates, places: dict, settings: dict, begin: dict, parameters: dict):
+def _remembering(theory: Maps, place: Place, wanted, rates, settings: dict):
     """A run of a network with a skip with quantities of order 1/n, which no map of one layer carries."""
     from meanfield.correlators.derived import refuse_zero, remembering
     from meanfield.numeric.finite_width.fluctuations import with_corrections
 
-    theory, parameters = numbered(theory, parameters)
+    theory, place = place.numbered(theory)
     phi, mu = remembering(theory.block, theory.first, wanted, rates)
-    if not begin:
-        numbers = {k: double(k, v) for k, v in places.items() if k != "correlation"}
-        refuse_zero(numbers, wanted[0], settings["layerwise"])
+    if not place.start:
+        refuse_zero(place.of_one, wanted[0], settings["layerwise"])
     base = tuple(n for n in ("K", "J") if n == "K" or {"J", "J1"} & set(wanted))
-    every = settings["every_layer"]
-    given = settings | {"quantities": base, "every_layer": True}
-    found = _run(theory, **places, **given, start=begin, **parameters)
-    return with_corrections(found, wanted, phi, mu.name if isinstance(mu, Param) else float(mu), every)
+    found = _run(theory, place, {}, settings | {"quantities": base, "every_layer": True})
+    strength = mu.name if isinstance(mu, Param) else float(mu)
+    return with_corrections(found, wanted, phi, strength, settings["every_layer"])
 
 
 def run_correlators(
@@ -273,8 +282,8 @@ def run_correlators(
     """`Theory.correlators`."""
     from meanfield.correlators.several_inputs import several_inputs  # Numba's world is entered only here
 
-    theory, rest = decided(theory, parameters)
-    own = deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b}, parameters)
+    theory, place = Place.of(theory, sigma_w, sigma_b, 1.0, None, None, parameters).decided(theory)
+    own = {"sigma_w": place.sigma_w, "sigma_b": place.sigma_b}
     one_point({**own, "lambda_w": lambda_w, "lambda_b": lambda_b}, layerwise)
     return several_inputs(
         theory.block,
@@ -283,8 +292,8 @@ def run_correlators(
         gram,
         depth,
         quantities,
-        {k: double(k, v) for k, v in own.items()},
+        own,
         {k: v for k, v in (("lambda_w", lambda_w), ("lambda_b", lambda_b)) if v is not None},
         input_ratio,
-        rest,
+        place.parameters,
     )

@@ -18,7 +18,7 @@ from meanfield.networks.records import Block, Dense, Param
 from meanfield.numeric.tokens.drawn_heads import workspace
 from meanfield.numeric.tokens.token_sampling import Sampled, Setting, draw_all
 from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.given_values import decided, deviations, double, numbered
+from meanfield.theory.asked.places import Place
 
 QUANTITIES = ("K", "K_ab", "J", "chi")
 NOTED = ("branch", "entropy", "query_share", "scores")  # of every skip, and of every Attention
@@ -48,13 +48,12 @@ def run_sample(
     **parameters: object,
 ) -> Sampled:
     """`Theory.sample`."""
-    theory, parameters = decided(theory, parameters)
-    theory, parameters = numbered(theory, parameters)
+    theory, place = Place.of(theory, sigma_w, sigma_b, input_norm, correlation, None, parameters).decided(theory)
+    theory, place = place.numbered(theory)
     block, first = theory.block, theory.first
-    values = deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b}, parameters) | parameters
+    values = {"sigma_w": place.sigma_w, "sigma_b": place.sigma_b} | place.doubles()
     one_point(values, layerwise)
-    values = {name: double(name, value) for name, value in values.items()}
-    size, cosine = double("input_norm", input_norm), double("correlation", correlation)
+    size, cosine = place.input_norm, place.correlation
     given = None if gram is None else _given(gram, tokens, size, cosine)
     if tokens is None and given is None:
         raise MeanFieldError(

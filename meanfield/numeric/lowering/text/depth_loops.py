@@ -13,7 +13,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.encodings import PLAIN
-from meanfield.base.quantities import FINITE_INPUT, ONE_INPUT, QUANTITIES, TWO_INPUTS, UNEQUAL_NORMS
+from meanfield.base.quantities import CARRIED, GRADIENTS, QUANTITIES
 from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.text import printing
@@ -24,9 +24,7 @@ from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
 
 # no loop has a name like these
-_PLAIN_NAMES = frozenset(
-    (*ONE_INPUT, *TWO_INPUTS, *FINITE_INPUT, "distance", "c_J", *UNEQUAL_NORMS, "sigma_w", "sigma_b", "mu", "N0")
-)
+_PLAIN_NAMES = frozenset((*CARRIED, "sigma_w", "sigma_b", "mu", "N0")) - {*GRADIENTS}
 
 
 def identifiers(recursion: Recursion) -> dict[sp.Symbol, sp.Symbol]:

@@ -9,6 +9,7 @@ asked only in a layer where some point may be. No number depends on which points
 
 from __future__ import annotations
 
+from meanfield.base.quantities import VARIANCES
 from meanfield.numeric.lowering.text.block_loops import Stages, indent
 from meanfield.numeric.lowering.text.depth_loops import Loop
 from meanfield.numeric.lowering.text.elementary_numeric import WIDTH
@@ -157,7 +158,7 @@ class Writer(Stages):
     def leave(self) -> str:
         """The layers that are left of a point that leaves its block."""
         variables = self.loop.variables
-        norms = [v.name for v in variables if v.drives and not v.wide and v.name.startswith("K")]
+        norms = [v.name for v in variables if v.drives and not v.wide and v.name in VARIANCES]
         lost, kept, steps = [], [], []
         for v in variables:
             x, over = v.name, "math.inf"

@@ -53,8 +53,7 @@ def carried(block: Block, size: int | None = None) -> Recursion:
     plain = _derived(block, size, sp.S.Zero, apart, ((J_ab, sp.S.Zero),))
     if plain["J"] == sp.oo or plain.flat()["J_ab"] == 0:
         return plain
-    whole = _derived(block, size, c_J, lambda own, between: (own * J, between / own), ((c_J, sp.S.Zero),))
-    return replace(whole, readout=(("J_ab", c_J * J),))
+    return _derived(block, size, c_J, lambda own, between: (own * J, between / own), ((c_J, sp.S.Zero),))
 
 
 def _derived(block: Block, size: int | None, correlation: sp.Expr, values_of, other) -> Recursion:

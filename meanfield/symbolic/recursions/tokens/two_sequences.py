@@ -22,7 +22,6 @@ from meanfield.symbolic.recursions.tokens.exchangeable import BETWEEN, FIRST, co
 K_same, K_other = sp.symbols("K_same K_other", real=True)
 Theta_same, Theta_other = sp.symbols("Theta_same Theta_other", real=True)
 c_same, c_other = sp.symbols("c_same c_other", real=True)
-NAMES = ("K_same", "K_other", "Theta_same", "Theta_other")
 
 
 def across(block: Block) -> Recursion:
