@@ -254,5 +254,5 @@ def test_a_call_reads_its_numbers_once(monkeypatch):
 
     kept = propagating._run
     monkeypatch.setattr(propagating, "_run", again)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="2 == 1"):
         assert counted_readings(monkeypatch, lambda: relu.propagate(**at)) == 1

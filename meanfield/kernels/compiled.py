@@ -37,11 +37,9 @@ class Planned(Loop):
 
 
 @lru_cache(maxsize=1)
-def _plain() -> dict[str, Any]:
-    """What stands in the interpreter for the compiled sums of a loop: sums of blocks by NumPy, of single pairs as they
-    are written."""
-    single = interpreting.plain(near_sums) | interpreting.plain(hermite_sums)
-    return {name: single[name] for name in ("near", "measured", "far", "close")} | PLAIN
+def _single() -> dict[str, Any]:
+    """What stands in the interpreter for the compiled sums of single pairs: the same, as they are written."""
+    return interpreting.plain(near_sums) | interpreting.plain(hermite_sums)
 
 
 @lru_cache(maxsize=64)
@@ -74,7 +72,7 @@ def _loop(recursion: Recursion, one_input: Recursion, entry: str) -> Planned:
     variances = tuple(e.variance for e in found.expansions)
     beside = len(found.inputs)
     return Planned(
-        Module(name, stored[0], (), 1.0, plain=_plain()),
+        Module(name, stored[0], (), 1.0, plain=PLAIN if entry == "block" else _single()),
         entry,
         state,
         tuple(found.parameters),

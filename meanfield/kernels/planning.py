@@ -23,8 +23,10 @@ from meanfield.kernels.theory_at_numbers import TheoryAtNumbers
 from meanfield.numeric.run.depth_iteration import checked
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.asked.given_values import (
+    decided,
     double,
     listed,
+    numbered,
     refuse_unknown,
     symbols_of,
 )
@@ -119,8 +121,8 @@ def planned(
     kind = np.dtype(choice(np.dtype(dtype).name if _is_dtype(dtype) else dtype, "dtype", ("float64", "float32")))
     rows = inputs(X, "X")
     other = None if Y is None else inputs(Y, "Y", rows.shape[1])
-    theory, place = Place.of(theory, sigma_w, sigma_b, 1.0, None, None, parameters).decided(theory)
-    theory, place = place.numbered(theory)
+    theory, rest = decided(theory, parameters)
+    theory, rest = numbered(theory, rest)
     theta = "Theta" in names
     if rates and not theta:
         raise MeanFieldError(
@@ -135,7 +137,8 @@ def planned(
             "Theta is not available: it is infinite at every layer, because an activation jumps (or rises like √z); "
             'ask for quantities=("K", "distance").'
         )
-    refuse_unknown(place.parameters, recursion)
+    refuse_unknown(rest, recursion)
+    place = Place.of(theory, sigma_w, sigma_b, 1.0, None, None, rest)
     known = symbols_of((theory.block, theory.first))
     values = {n: v for n, v in place.inputs.items() if n in known} | place.doubles()
     values |= {n: double(n, rates[n]) for n in theory.rated} if rates else {}
