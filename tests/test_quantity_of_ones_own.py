@@ -92,7 +92,7 @@ def test_its_map_decides_which_recursion_is_run():
     assert "log_distance" in run.values
     apart = np.exp(run.log_distance) / (2 * run.K)
     assert run.drift == pytest.approx(np.concatenate(([0.0], np.cumsum(apart)[:-1])), rel=1e-13)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="comparison failed"):
         assert run.drift == pytest.approx(np.cumsum(apart), rel=1e-13)
 
 
