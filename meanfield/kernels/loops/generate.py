@@ -288,9 +288,8 @@ def _sums(g: int, number: int, kinked: bool) -> list[str]:
         "last = ladder.size - 1",
         "top = ladder[last]",
         f"tails_a, tails_b = TA{g}[l, :, last, a], TA{g}[l, :, last, b]",
-        f"kept = close(EA{g}[l, a], EA{g}[l, b], root_a, root_b, between{g}, gap{g}, shape{g}[0], shape{g}[1], tails_a,"
-        f" tails_b, top, room, out{g})",
-        f"if not kept or tails_a[1] * tails_b[1] * abs(1.0 - gap{g}) ** top > 1e-13:",
+        f"if tails_a[1] * tails_b[1] * abs(1.0 - gap{g}) ** top > 1e-13 or not close(EA{g}[l, a], EA{g}[l, b], root_a,"
+        f" root_b, between{g}, gap{g}, shape{g}[0], shape{g}[1], tails_a, tails_b, top, room, out{g}):",
         "    flags[p] = 2",
         "    break",
     ]

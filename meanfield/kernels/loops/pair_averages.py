@@ -90,8 +90,13 @@ class PairAverages:
             found[there[alike], 2] = self.rise(s[alike], (s - between)[alike]) * (size / unit)[alike]
         return found
 
+    def _reach(self, s: np.ndarray) -> np.ndarray:
+        """`smooth_up_to` for each pair; many pairs share a standard deviation."""
+        met, index = np.unique(s, return_inverse=True)
+        return np.array([self.smooth_up_to(float(x)) for x in met])[index]
+
     def _near(self, s: np.ndarray, r: np.ndarray) -> np.ndarray:
-        return r < CLOSE * np.array([self.smooth_up_to(float(x)) for x in s])
+        return r < CLOSE * self._reach(s)
 
     def cost(self, s: np.ndarray, between: np.ndarray, gap: np.ndarray) -> np.ndarray:
         """The places at which averages are taken for each pair."""
@@ -100,7 +105,7 @@ class PairAverages:
 
     def _towards(self, s, sine, cosine, r) -> tuple[np.ndarray, np.ndarray]:
         """`turned` of pairs at √Δ = r s, by places farther out on the same line."""
-        ends = RING * np.array([self.smooth_up_to(float(x)) for x in s])
+        ends = RING * self._reach(s)
         x = nodes(PLACES)
         out = ends[:, None] * (1 + x) / 2
         wide = [np.broadcast_to(v[:, None], out.shape) for v in (s, sine, cosine)]
