@@ -15,6 +15,7 @@ from meanfield.kernels.loops import hermite_cells, hermite_sums, numpy_sums
 from meanfield.kernels.loops.hermite_cells import CELLS, nodes, to_coefficients, variances
 from meanfield.kernels.loops.near_sums import MISSED, WEDGES, WIDTH
 from meanfield.kernels.loops.nearby import Nearby
+from meanfield.kernels.loops.pair_averages import PairAverages
 from meanfield.numeric.lowering.modules import generated_modules
 from tests.test_kernel_scales import W, assert_bounds_hold, fan
 
@@ -77,7 +78,7 @@ def test_a_box_that_misses_more_is_dropped(monkeypatch):
     """The rule by which boxes are kept, at places and by averages that the box does not know: a kinked function's box
     is right to MISSED of the smallest distance and slope, and one with a planted error is none."""
     f = activation("leaky_relu").pieces
-    own = Nearby(f.expr, f.diff().expr)
+    own = Nearby(f.expr, PairAverages(f.expr, f.diff().expr))
     slot = 1  # the first ring, norms apart
     box = own._box(0, slot)
     assert box is not None
@@ -122,18 +123,18 @@ def test_what_is_kept_is_taken_up(tmp_path, monkeypatch):
     """Boxes, and those that were dropped, by the one pair of functions that keeps cells, too."""
     monkeypatch.setattr(hermite_cells.cache, "folder", lambda: tmp_path)
     f = activation("relu").pieces
-    one, other = (Nearby(f.expr, f.diff().expr) for _ in range(2))
+    one, other = (Nearby(f.expr, PairAverages(f.expr, f.diff().expr)) for _ in range(2))
     box = RNG.standard_normal((one.variances, 13, 48))
     one.found |= {(0, 3): box, (0, 1): None}
     one.keep()
     other.found[0, 9] = 2 * box
     other.keep()
-    third = Nearby(f.expr, f.diff().expr)
+    third = Nearby(f.expr, PairAverages(f.expr, f.diff().expr))
     assert sorted(third.found) == [(0, 1), (0, 3), (0, 9)] and third.found[0, 1] is None
     assert np.array_equal(third.found[0, 3], box) and np.array_equal(third.found[0, 9], 2 * box)
     assert type(third).recall is hermite_cells.Cells.recall and type(third).keep is hermite_cells.Cells.keep
     third.file.write_bytes(b"damaged")
-    assert Nearby(f.expr, f.diff().expr).found == {}
+    assert Nearby(f.expr, PairAverages(f.expr, f.diff().expr)).found == {}
 
 
 def assert_same_terms(edge: bool = False) -> None:

@@ -62,9 +62,20 @@ KINDS = {  # φ, φ′, their means over m + s w, and kinks
 }
 
 
+SMOOTH = {
+    "erf": (
+        mp.erf,
+        lambda z: 2 / mp.sqrt(mp.pi) * mp.exp(-z * z),
+        lambda m, s: mp.erf(m / mp.sqrt(1 + 2 * s * s)),
+        lambda m, s: 2 / mp.sqrt(mp.pi * (1 + 2 * s * s)) * mp.exp(-m * m / (1 + 2 * s * s)),
+        (),
+    ),
+}
+
+
 def reference(name: str, s, t, gap) -> tuple:
     """2(√(⟨f²⟩_a⟨f²⟩_b) - ⟨f_a f_b⟩), ⟨f′f′⟩, the rise of ⟨f²⟩, by 40 digits."""
-    f, slope, mean, mean_slope, kinks = KINDS[name]
+    f, slope, mean, mean_slope, kinks = (KINDS | SMOOTH)[name]
     with mp.workdps(40):
         s, t, gap = mp.mpf(s), mp.mpf(t), mp.mpf(gap)
         c, r = 1 - gap, mp.sqrt(gap * (2 - gap))
@@ -87,14 +98,14 @@ def reference(name: str, s, t, gap) -> tuple:
 
 def assert_averages(name: str, s: float, t: float, gap: float, off: float = 0.0) -> None:
     f = activation(name).pieces
-    found = PairAverages(f.expr, f.diff().expr).of_pairs(*(np.array([v]) for v in (s, s - t, gap)))[0] * (1 + off)
+    found = PairAverages(f.expr, f.diff().expr).of_pairs(*(np.array([v]) for v in (s, t, s - t, gap)))[0] * (1 + off)
     turned, slope, rise = reference(name, s, t, gap)
     assert abs(found[0] / turned - 1) < TAKEN_APART and abs(found[1] / slope - 1) < TAKEN, (found, turned, slope)
     far = gap > 0.02 or abs(s - t) > 0.1 * s or s == t
     assert far or abs(found[2] / rise - 1) < TAKEN, (found, rise)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", [*KINDS, *SMOOTH])
 @pytest.mark.parametrize(
     ("s", "t", "gap"), [(1.2, 1.15, 0.017), (1.2, 1.4, 1.966), (0.1, 2.0, 1e-5), (3.0, 3.0, 1e-14)]
 )
@@ -159,9 +170,9 @@ def test_averages_of_powers_know_no_scale():
     """A ReLU's at 1e40 are those at 1, to the scale; far from every box of a function with a scale there are none."""
     f = activation("relu").pieces
     own = PairAverages(f.expr, f.diff().expr)
-    s, apart, gap = np.array([1.0, 2.0]), np.array([-2.0, 1.0]), np.array([1e-9, 1.7])
-    one, other = own.of_pairs(s, apart, gap), own.of_pairs(1e40 * s, 1e40 * apart, gap)
-    assert other / np.array([1e80, 1, 1e40]) == pytest.approx(one, rel=1e-13, nan_ok=True)
+    s, t, gap = np.array([1.0, 2.0]), np.array([3.0, 1.0]), np.array([1e-9, 1.7])
+    one, other = own.of_pairs(s, t, s - t, gap), own.of_pairs(1e40 * s, 1e40 * t, 1e40 * (s - t), gap)
+    assert other / np.array([1e80, 1, 1e40, 1e40, 1e40]) == pytest.approx(one, rel=1e-13, nan_ok=True)
     g = activation("elu").pieces
-    far = PairAverages(g.expr, g.diff().expr).of_pairs(1e40 * s, 1e40 * apart, gap)
-    assert np.isnan(far).all() and not np.isnan(own.of_pairs(s, apart, gap)[:, :2]).any()
+    far = PairAverages(g.expr, g.diff().expr).of_pairs(1e40 * s, 1e40 * t, 1e40 * (s - t), gap)
+    assert np.isnan(far).all() and not np.isnan(own.of_pairs(s, t, s - t, gap)[:, :2]).any()

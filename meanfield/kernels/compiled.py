@@ -10,6 +10,7 @@ from meanfield.kernels.loops import hermite_sums, near_sums
 from meanfield.kernels.loops.hermite_series import Table, table
 from meanfield.kernels.loops.nearby import Nearby, nearby
 from meanfield.kernels.loops.numpy_sums import PLAIN
+from meanfield.kernels.loops.pair_averages import PairAverages, pair_averages
 from meanfield.kernels.loops.pair_loops import Loop
 from meanfield.kernels.loops.plans import KernelPlan, of_inputs, plan
 from meanfield.numeric.lowering.assembly import Lowered, described, lower, tree
@@ -29,6 +30,15 @@ class Planned(Loop):
     def cells(self, expansion: int) -> Table:
         one = self.plan.expansions[expansion]
         return table(one.f, one.slope)
+
+    def alike(self, one: int, other: int) -> bool:
+        """Whether two expansions are of one function."""
+        return self.plan.expansions[one].f == self.plan.expansions[other].f
+
+    def averages(self, expansion: int) -> PairAverages | None:
+        """The averages of single pairs of a function."""
+        one = self.plan.expansions[expansion]
+        return pair_averages(one.f, one.slope)
 
     def nearby(self, expansion: int) -> Nearby | None:
         """The tables near full correlation of a function with kinks."""

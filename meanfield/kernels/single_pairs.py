@@ -17,6 +17,7 @@ from meanfield.kernels import inner_products
 from meanfield.kernels.compiled import Planned
 from meanfield.kernels.loops.near_sums import MISSED, TAKEN
 from meanfield.kernels.loops.nearby import Nearby
+from meanfield.kernels.loops.pair_averages import TAKEN_OF
 from meanfield.kernels.loops.pair_loops import RUNGS, Series
 from meanfield.kernels.sides import Side
 from meanfield.kernels.theory_at_numbers import DERIVING, TheoryAtNumbers
@@ -144,11 +145,14 @@ class _Pairs:
         self.share = share
         self.flags = np.full(sides[0].size, ASKS, dtype=np.uint8)
         self.starts = np.zeros(sides[0].size, dtype=np.int64)
-        self.known = np.full((sides[0].size, max(1, len(loop.groups)), 3), np.nan)
+        self.known = np.full((sides[0].size, max(1, len(loop.groups)), TAKEN_OF), np.nan)
         self.missed = 0.0
         self.series = loop.series(brought)
         self.sigma = network.sigma(loop.parameters)
-        near = {g: loop.nearby(one) for g, (one, _) in enumerate(loop.groups)}
+        alike = {g: one for g, (one, other) in enumerate(loop.groups) if loop.alike(one, other)}
+        near = {g: loop.nearby(one) for g, one in alike.items()}
+        own = {g: loop.averages(one) for g, one in alike.items()}
+        self.averages = {g: averages for g, averages in own.items() if averages is not None}
         self.tables: dict[int, Nearby] = {g: tables for g, tables in near.items() if tables is not None}
         self.made: set[Box] = set()
         self.asks: Counter[Box] = Counter()
@@ -164,11 +168,11 @@ class _Pairs:
             moved = left[asked[:, 2] > self.starts[left]]
             self.known[moved], self.starts[left] = np.nan, asked[:, 2]
             waits = self._boxes(asked, places)
-            for g, near in self.tables.items():
+            for g, averages in self.averages.items():
                 own = np.flatnonzero((asked[:, 0] == g) & ~waits)
                 if own.size:
                     self.missed = max(self.missed, TAKEN)
-                    self.known[left[own], g] = near.averages.of_pairs(*places[own][:, [0, 2, 3]].T)
+                    self.known[left[own], g] = averages.of_pairs(*places[own].T)
             lost = ~waits & ~(self.known[left, asked[:, 0], 0] >= 0.0)
             self.flags[left[lost]] = 2
             left = left[~lost]
@@ -209,7 +213,7 @@ class _Pairs:
         for g, number in sorted({(g, number) for g, number, _ in asked.tolist() if number >= 0}):
             ask, near = (asked[:, 0] == g) & (asked[:, 1] == number), self.tables[g]
             box = self.loop.groups[g][0], near.box(self._variance(g), number)
-            self.asks[box] += int(near.averages.cost(*places[ask][:, [0, 2, 3]].T).sum())
+            self.asks[box] += int(self.averages[g].cost(*places[ask].T).sum())
             if self.asks[box] >= self.share * near.price(box[1]):
                 near.make(*box[1])
                 self.made.add(box)

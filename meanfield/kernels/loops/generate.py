@@ -12,6 +12,7 @@ import sympy as sp
 from meanfield.base.symbols import distance
 from meanfield.kernels.loops.near_sums import SERVED, WANTING
 from meanfield.kernels.loops.nearby import nearby
+from meanfield.kernels.loops.pair_averages import TAKEN_OF, pair_averages
 from meanfield.kernels.loops.pair_loops import LADDER, TILE
 from meanfield.kernels.loops.plans import KernelPlan, Pairing, side
 from meanfield.numeric.lowering.text import printing
@@ -216,8 +217,8 @@ def few_source(plan: KernelPlan) -> tuple[str, int]:
     """(source of `few`, size of its workspace).
 
     Pairs come sorted by their first input: those of one input are followed layer by layer, so that what a layer's
-    tables say of that input is read once (`near_sums.near`). A pair that nothing serves has flag 2. If it is of a
-    function with kinks, it has flag 3 and asks for averages of its own or for a box that is not made: the number of
+    tables say of that input is read once (`near_sums.near`). A pair that nothing serves has flag 2. Where averages
+    of single pairs are taken, it has flag 3 and asks for them, or for a box that is not made: the number of
     the group, of the box (-1 if there is none for it) and of the layer stand in `asked`, roots of variances, between
     and gap in `places`. The call that goes on from there is told the layer in `starts`, and in `known` the averages of
     each group there, or nan.
@@ -273,7 +274,13 @@ def _norms(plan: KernelPlan) -> list[sp.Symbol]:
 def _kinked(plan: KernelPlan, group: int) -> bool:
     """Whether a group is read off tables near full correlation."""
     one = plan.expansions[plan.groups[group][0]]
-    return nearby(one.f, one.slope) is not None
+    return _averaged(plan, group) and nearby(one.f, one.slope) is not None
+
+
+def _averaged(plan: KernelPlan, group: int) -> bool:
+    """Whether averages of a group are taken for single pairs."""
+    one, other = (plan.expansions[e] for e in plan.groups[group][:2])
+    return one.f == other.f and pair_averages(one.f, one.slope) is not None
 
 
 def _near(group: int) -> list[str]:
@@ -281,9 +288,10 @@ def _near(group: int) -> list[str]:
     return [f"{n}{group}" for n in ("cell", "place", "root", "first", "where", "boxes", "polynomials", "stamp", "sum")]
 
 
-def _sums(g: int, number: int, kinked: bool) -> list[str]:
-    """The statements that fill `out` of a group: by tables near full correlation and by differences of averages where
-    there are such, else by the series, or the pair is left to the recursion of two inputs."""
+def _sums(g: int, number: int, averaged: bool, kinked: bool) -> list[str]:
+    """The statements that fill `out` of a group: by tables near full correlation and by differences of averages of
+    functions with kinks, else by the series, else by averages of single pairs where they are taken, or the pair is left
+    to the recursion of two inputs."""
     series = [
         "last = ladder.size - 1",
         "top = ladder[last]",
@@ -293,22 +301,26 @@ def _sums(g: int, number: int, kinked: bool) -> list[str]:
         "    flags[p] = 2",
         "    break",
     ]
-    if not kinked:
+    if not averaged:
         return series
-    taken = ", ".join(f"known[p, {number}, {i}]" for i in range(3))
+    taken = ", ".join(f"known[p, {number}, {i}]" for i in range(TAKEN_OF))
     reached = series.index("    flags[p] = 2")
+    own = [
+        *series[:reached],
+        f"    if not (l == starts[p] and measured({taken}, root_a, root_b, between{g}, gap{g}, out{g})):",
+        "        flags[p] = 3",
+        f"        asked[p, 0], asked[p, 1], asked[p, 2] = {number}, {'wish' if kinked else -1}, l",
+        f"        places[p, 0], places[p, 1], places[p, 2], places[p, 3] = root_a, root_b, between{g}, gap{g}",
+        "        break",
+    ]
+    if not kinked:
+        return own
     return [
         f"found = near({', '.join(_near(g))}, fresh, l, a, b, root_a, root_b, between{g}, gap{g}, out{g})",
         f"wish = int(out{g}[0]) if found == {WANTING} else -1",
         f"if found != {SERVED} and not far(EA{g}[l, a], EA{g}[l, b], root{g}[l, a], root{g}[l, b], ladder,"
         f" TA{g}[l, :, :, a], TA{g}[l, :, :, b], between{g}, gap{g}, shape{g}[0], shape{g}[1], out{g}):",
-        *("    " + line for line in series[:reached]),
-        f"        if not (l == starts[p] and measured({taken}, root{g}[l, a], root{g}[l, b], root_a, root_b,"
-        f" between{g}, gap{g}, out{g})):",
-        "            flags[p] = 3",
-        f"            asked[p, 0], asked[p, 1], asked[p, 2] = {number}, wish, l",
-        f"            places[p, 0], places[p, 1], places[p, 2], places[p, 3] = root_a, root_b, between{g}, gap{g}",
-        "            break",
+        *("    " + line for line in own),
     ]
 
 
@@ -338,7 +350,7 @@ def _few_layer(plan: KernelPlan, index: int, names: _Names, used: list[int]) -> 
                 f"gap{g} = min(2.0, max(0.0, {gap}))",
                 f"between{g} = {between}",
             ]
-            writer.lines += _sums(g, used.index(g), _kinked(plan, g))
+            writer.lines += _sums(g, used.index(g), _averaged(plan, g), _kinked(plan, g))
         match pairing.kind:
             case "product":
                 return f"{pairing.factor!r} * out{g}[0]"

@@ -128,7 +128,7 @@ def near(cell, place, root, first, where, boxes, room, stamp, acc, fresh, l, a, 
 @njit(error_model="numpy", forceinline=True)
 def measured(turned, slope, rise, one, two, s, t, between, gap, out):
     """The same by averages that were taken for this pair alone (`pair_averages`); whether there are such. one, two:
-    √⟨f²⟩; rise: nan of inputs that are well apart, where a difference of ⟨f²⟩ keeps its digits."""
+    √⟨f²⟩ of both; rise: nan of inputs that are well apart, where a difference of ⟨f²⟩ keeps its digits."""
     if not (turned >= 0.0 and one * two > 0.0):
         return False
     moved = one - two

@@ -24,9 +24,8 @@ from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
 from meanfield.kernels.loops.hermite_cells import CELLS, SMALLEST, Kept, nodes, to_coefficients, variances
 from meanfield.kernels.loops.near_sums import MISSED, NOT_MADE, NOT_SERVED, SLOTS, WEDGES, WIDTH
-from meanfield.kernels.loops.pair_averages import PairAverages
+from meanfield.kernels.loops.pair_averages import PairAverages, pair_averages
 from meanfield.numeric.lowering.modules import cache
-from meanfield.numeric.quadrature import branches
 from meanfield.numeric.quadrature.gaussian_averages import gaussian_average
 
 VARIANCES, RADII, TURNS = 9, 13, 14  # nodes in log s², r and v
@@ -38,11 +37,10 @@ MAKING = RLock()  # one thread makes boxes
 class Nearby(Kept[tuple[int, int], "np.ndarray | None"]):
     """The boxes of one function that were met so far, by (cell of log V, slot); a box that misses too much is None."""
 
-    def __init__(self, f: sp.Expr, slope: sp.Expr) -> None:
-        self.f, self.slope = f, slope
-        text = f"{sp.srepr(f)}|{sp.srepr(slope)}"
+    def __init__(self, f: sp.Expr, averages: PairAverages) -> None:
+        self.f, self.averages = f, averages
+        text = f"{sp.srepr(f)}|{sp.srepr(averages.slope)}"
         super().__init__(cache.key(f"nearby|{VARIANCES}|{RADII}|{TURNS}|{text}") + "_boxes")
-        self.averages = PairAverages(f, slope)
         self.squares: dict[int, np.ndarray] = {}
         self.scale_free = self.averages.scale_free  # then all cells are one
         self.variances = 1 if self.scale_free else VARIANCES
@@ -181,7 +179,5 @@ def _along(values: np.ndarray, matrix: np.ndarray, axis: int) -> np.ndarray:
 @lru_cache(maxsize=64)
 def nearby(f: sp.Expr, slope: sp.Expr | None) -> Nearby | None:
     """The boxes of a function with kinks; None where its series serve, or where it jumps, branches or oscillates."""
-    p = pieces(f, Z[0])
-    if slope is None or not p.breaks or p.jumps() or f.has(sp.sin, sp.cos):
-        return None
-    return None if branches.branches(f) or branches.branches(slope) else Nearby(f, slope)
+    averages = pair_averages(f, slope)
+    return Nearby(f, averages) if averages is not None and pieces(f, Z[0]).breaks else None

@@ -7,7 +7,7 @@ few pairs ask for one: at every correlation, kinks included, nothing in them can
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import sympy as sp
@@ -23,11 +23,13 @@ from meanfield.numeric.lowering.modules import cache
 from meanfield.numeric.lowering.modules.generated_modules import Module
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.lowering.text.helpers import COMPILED, HEADER
+from meanfield.numeric.quadrature import branches
 from meanfield.numeric.quadrature.gaussian_averages import gaussian_average, squared
 from meanfield.numeric.quadrature.rules import gauss_legendre
 
+TAKEN_OF = 5  # numbers of one pair
 CLOSE = 4e-3  # of the r up to which averages are smooth: below, panels lose digits
-RING, PLACES = 0.5, 8  # of that r: how far out places lie, and how many
+RING, PLACES = 0.5, 10  # of that r: how far out places lie, and how many
 ALIKE = 0.1  # of s: how far norms are apart whose ⟨f²⟩ have a difference with digits
 FARTHEST = 37.5  # of log2 s: variances beyond are no scale that panels were tried at
 SMALLEST = 1e-145  # of s
@@ -52,31 +54,31 @@ class PairAverages:
         """The r = √Δ/s up to which averages at s = sd are as smooth in r as the function's own scale lets them be."""
         return WIDEST / 2.0 ** max(0, math.ceil(math.log2(max(1.0, sd * self._rate)) - 1e-9))
 
-    def of_pairs(self, s: np.ndarray, between: np.ndarray, gap: np.ndarray) -> np.ndarray:
-        """2(√(⟨f²⟩_a⟨f²⟩_b) - ⟨f_a f_b⟩), ⟨f′f′⟩ and the rise of ⟨f²⟩ by s for each pair with t = s - between;
-        nan where variances are beyond `FARTHEST`, and for a rise that a difference of averages gives.
+    def of_pairs(self, s: np.ndarray, t: np.ndarray, between: np.ndarray, gap: np.ndarray) -> np.ndarray:
+        """2(√(⟨f²⟩_a⟨f²⟩_b) - ⟨f_a f_b⟩), ⟨f′f′⟩, the rise of ⟨f²⟩ by s and both √⟨f²⟩ for each pair, (pairs, 5), with
+        s - t = between; nan where variances are beyond `FARTHEST`, and for a rise that a difference of averages gives.
 
         Of close inputs panels see f_a - f_b with the digits that √Δ has beside s. So the first two, over Δ where they
         vanish with it, are polynomials in r through places that are not so close, at the same tilt.
         """
-        found = np.full((s.size, 3), np.nan)
+        found = np.full((s.size, TAKEN_OF), np.nan)
         whole = gaussian_average(self.square, s * s)
         unit = s if self.scale_free else np.ones_like(s)  # a power on either side of 0 is computed at s = 1
-        served = (whole > 0) & (s > between) & (np.abs(np.log2(np.maximum(s / unit, SMALLEST))) <= FARTHEST)
+        served = (whole > 0) & (t > 0) & (np.abs(np.log2(np.maximum(s / unit, SMALLEST))) <= FARTHEST)
         there = np.flatnonzero(served)
         if not there.size:
             return found
         unit, whole = unit[there], whole[there]
-        s, between, gap = s[there] / unit, between[there] / unit, gap[there]
+        s, t, between, gap = s[there] / unit, t[there] / unit, between[there] / unit, gap[there]
         opposite = gap > 1.0
         if self._even:
             gap = np.where(opposite, 2.0 - gap, gap)
         qa = gaussian_average(self.square, s * s)
-        across = np.sqrt(2.0 * s * (s - between) * gap)
+        across = np.sqrt(2.0 * s * t * gap)
         r = np.hypot(between, across) / s
         near = self._near(s, r)
         turned, slope = np.empty(s.size), np.empty(s.size)
-        turned[~near], slope[~near] = self.turned(*(v[~near] for v in (s, s - between, gap)))
+        turned[~near], slope[~near] = self.turned(*(v[~near] for v in (s, t, gap)))
         if near.any():
             whole_r = np.where(r > 0, r * s, 1.0)[near]
             sine, cosine = between[near] / whole_r, np.where(r[near] > 0, across[near] / whole_r, 1.0)
@@ -85,9 +87,10 @@ class PairAverages:
             slope = np.where(opposite, -slope, slope)
         size = whole / qa
         found[there, 0], found[there, 1] = turned * size, slope * size / unit**2
+        found[there, 3], found[there, 4] = np.sqrt(whole), np.sqrt(gaussian_average(self.square, t * t) * size)
         alike = (gap < APART) & (np.abs(between) < ALIKE * s)
         if alike.any():
-            found[there[alike], 2] = self.rise(s[alike], (s - between)[alike]) * (size / unit)[alike]
+            found[there[alike], 2] = self.rise(s[alike], t[alike]) * (size / unit)[alike]
         return found
 
     def _reach(self, s: np.ndarray) -> np.ndarray:
@@ -98,9 +101,9 @@ class PairAverages:
     def _near(self, s: np.ndarray, r: np.ndarray) -> np.ndarray:
         return r < CLOSE * self._reach(s)
 
-    def cost(self, s: np.ndarray, between: np.ndarray, gap: np.ndarray) -> np.ndarray:
+    def cost(self, s: np.ndarray, t: np.ndarray, between: np.ndarray, gap: np.ndarray) -> np.ndarray:
         """The places at which averages are taken for each pair."""
-        r = np.hypot(between, np.sqrt(2.0 * np.maximum(s * (s - between), 0.0) * gap)) / s
+        r = np.hypot(between, np.sqrt(2.0 * s * t * gap)) / s
         return np.where(self._near(np.ones_like(s) if self.scale_free else s, r), PLACES, 1)
 
     def _towards(self, s, sine, cosine, r) -> tuple[np.ndarray, np.ndarray]:
@@ -156,6 +159,14 @@ class PairAverages:
         if stored is None:
             cache.write(name, source, {})
         return Module(name, source, (), WEIGHT)
+
+
+@lru_cache(maxsize=64)
+def pair_averages(f: sp.Expr, slope: sp.Expr | None) -> PairAverages | None:
+    """The averages of a function; None where it jumps, branches or oscillates."""
+    if slope is None or pieces(f, Z[0]).jumps() or f.has(sp.sin, sp.cos):
+        return None
+    return None if branches.branches(f) or branches.branches(slope) else PairAverages(f, slope)
 
 
 def _source(f: sp.Expr, slope: sp.Expr) -> str:
