@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from meanfield.presentation.tables import Table
     from meanfield.symbolic.asymptotics.depth import DepthLaw
     from meanfield.symbolic.asymptotics.schedules.projections import ProjectionLaw
-    from meanfield.symbolic.averages.expansions.expansion import Law
     from meanfield.symbolic.correlator_laws.critical_shift import CriticalShift
     from meanfield.symbolic.criticality.critical_lines import CriticalLine
     from meanfield.symbolic.criticality.critical_points import CriticalPoint, CriticalPoints
     from meanfield.symbolic.criticality.order_chaos import OrderChaosLine
     from meanfield.symbolic.criticality.phases import Phase
     from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoints
+    from meanfield.symbolic.series.asymptotic_law import Law
     from meanfield.theory.verbs.flows import Flow
 
 ORDERS = 12  # terms of an expansion

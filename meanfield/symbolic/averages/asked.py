@@ -17,7 +17,7 @@ from meanfield.symbolic.averages.node import Average, expression
 
 
 @validated
-def average(f, cov, mean=None, *, variables=None) -> sp.Expr:
+def average(f: sp.Expr | str | float, cov: object, mean: object = None, *, variables: object = None) -> sp.Expr:
     r"""⟨f⟩ over Gaussian variables of covariance `cov`, as a node; f is written in the caller's own symbols.
 
     f: a SymPy expression or a formula as text. Its variable is `meanfield.base.symbols.z` (or any symbol called z),
@@ -72,7 +72,7 @@ def average(f, cov, mean=None, *, variables=None) -> sp.Expr:
     return found
 
 
-def _expression(e) -> sp.Expr | None:
+def _expression(e: object) -> sp.Expr | None:
     """A SymPy expression or a number as an expression, None for anything else (text is never evaluated)."""
     try:
         return expression(e, "It")
@@ -80,7 +80,7 @@ def _expression(e) -> sp.Expr | None:
         return None
 
 
-def _triangle(cov) -> list:
+def _triangle(cov: object) -> list[object]:
     """The entries of a covariance in the order of its lower triangle, row by row."""
     rows = cov.tolist() if hasattr(cov, "tolist") else cov
     if not isinstance(rows, (tuple, list, sp.Tuple)):
@@ -104,7 +104,7 @@ def _triangle(cov) -> list:
     return [entries[i][j] for i in range(n) for j in range(i + 1)]
 
 
-def _entry(c) -> sp.Expr:
+def _entry(c: object) -> sp.Expr:
     """An entry of a covariance or a mean: an expression as it is, a name as a symbol, text as a number."""
     if isinstance(c, str) and c.isidentifier() and c not in CONSTANTS:
         return parameter(name_of(c, "An entry of the covariance"))
@@ -114,11 +114,11 @@ def _entry(c) -> sp.Expr:
     return found
 
 
-def _variables(f: sp.Expr, n: int, taken: set[sp.Symbol], variables) -> list[sp.Symbol]:
+def _variables(f: sp.Expr, n: int, taken: set[sp.Symbol], variables: object) -> list[sp.Symbol]:
     """The symbols of f that are averaged over."""
     if variables is not None:
-        chosen = list(variables) if isinstance(variables, (tuple, list)) else [variables]
-        chosen = [sp.Symbol(name_of(v, "A variable")) if isinstance(v, str) else v for v in chosen]
+        named = list(variables) if isinstance(variables, (tuple, list)) else [variables]
+        chosen: list[sp.Symbol] = [sp.Symbol(name_of(v, "A variable")) if isinstance(v, str) else v for v in named]
         if len(chosen) != n or not all(isinstance(v, sp.Symbol) for v in chosen):
             raise MeanFieldError(f"variables= must name {n} symbol(s), but {shown(variables)} was given.")
         by_name = {s.name: s for s in f.free_symbols if s not in taken}
@@ -128,9 +128,9 @@ def _variables(f: sp.Expr, n: int, taken: set[sp.Symbol], variables) -> list[sp.
     if f.has(*Z):
         return [z] if f.has(z) else []
     free = sorted(f.free_symbols - taken, key=lambda s: s.name)
-    named = [s for s in free if s.name == "z"]
-    if n == 1 and (named or len(free) <= 1):
-        return [z] if z in free else named[:1] or free
+    called_z = [s for s in free if s.name == "z"]
+    if n == 1 and (called_z or len(free) <= 1):
+        return [z] if z in free else called_z[:1] or free
     if not free:
         return []
     names = ", ".join(s.name for s in free)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import sympy as sp
+from sympy.printing.printer import Printer
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown
 
 Write = Callable[[sp.Expr], str]  # an expression as LaTeX
+Typeset = tuple[sp.Expr, Callable[[str, Write], str]]  # what is averaged, and from its LaTeX and a writer the node's
 
 
 class Node(sp.Expr):
@@ -43,11 +44,11 @@ class Node(sp.Expr):
         """What `meanfield.symbolic.equality.closed` puts in its place; itself, where that is nothing simpler."""
         return self
 
-    def tex_inside(self) -> tuple[sp.Expr, Callable[[str, Write], str]]:
+    def tex_inside(self) -> Typeset:
         """(what is averaged, a function from its LaTeX, and one that writes variances, to the node's)."""
         raise NotImplementedError
 
-    def _latex(self, printer: Any, exp: str | None = None) -> str:
+    def _latex(self, printer: Printer, exp: str | None = None) -> str:
         inside, ends = self.tex_inside()
         text = ends(printer._print(inside), printer._print)
         return text if exp is None else rf"\left( {text} \right)^{{{exp}}}"
@@ -60,7 +61,7 @@ class Defined(Node):
         """The formula."""
         raise NotImplementedError
 
-    def doit(self, **hints: Any) -> sp.Expr:
+    def doit(self, **hints: object) -> sp.Expr:
         """The definition, its averages closed where they close."""
         e = self.definition()
         return e.xreplace({a: a.doit() for a in e.atoms(Node)})

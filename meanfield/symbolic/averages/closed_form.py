@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import sympy as sp
+from sympy.logic.boolalg import Boolean
 
 from meanfield.base.answers.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.base.budgets import tick
@@ -29,6 +31,10 @@ from meanfield.base.symbols import Z
 from meanfield.functions import regions
 from meanfield.functions.elementary import records
 from meanfield.functions.piecewise import SWITCHES, pieces
+
+Constraint = tuple[tuple[tuple[int, sp.Expr], ...], sp.Expr]  # ((variable, coefficient), …), offset: a form that is > 0
+Vector = tuple[sp.Expr, ...]
+Matrix = tuple[Vector, ...]
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,7 @@ def _half_line_powers(expr: sp.Expr, K: sp.Expr) -> sp.Expr | None:
     return sp.Add(*total)
 
 
-def _above(p: sp.Expr, bound: int):
+def _above(p: sp.Expr, bound: int) -> Boolean:
     """p > bound, solved for a parameter where it is linear in one."""
     names = list(p.free_symbols)
     if len(names) == 1 and p.is_polynomial(*names) and sp.degree(p, names[0]) == 1:
@@ -132,7 +138,7 @@ def _above(p: sp.Expr, bound: int):
     return p > bound
 
 
-def _half_lines(expr, n):
+def _half_lines(expr: sp.Expr, n: int) -> list[tuple[sp.Expr, tuple[Constraint, ...]]]:
     """`expr` as Σ smooth × Π 1[form > 0], a form as ((variable, coefficient), …) and an offset: outer pieces take one
     half-line, an inner piece [a, b] is 1[z > a] - 1[z > b]; switches between variables cut by planes."""
     if regions.mixed(expr, Z[:n]):
@@ -141,9 +147,10 @@ def _half_lines(expr, n):
         except MeanFieldError as error:
             raise NoClosedForm(f"{error} The average stays a node.".replace("_z", "z")) from None
         return [(e, tuple((tuple((i, a) for i, a in enumerate(c) if a), b) for c, b in walls)) for e, walls in parts]
-    terms = [(expr, ())]
+    terms: list[tuple[sp.Expr, tuple[Constraint, ...]]] = [(expr, ())]
     for i in range(n):
-        x, new = Z[i], []
+        x = Z[i]
+        new: list[tuple[sp.Expr, tuple[Constraint, ...]]] = []
         for e, walls in terms:
             if not e.has(*SWITCHES):
                 new.append((e, walls))
@@ -163,7 +170,7 @@ def _half_lines(expr, n):
     return terms
 
 
-def _summands(smooth, n):
+def _summands(smooth: sp.Expr, n: int) -> list[_Factors]:
     if smooth.has(sp.sin, sp.cos):
         smooth = smooth.replace(sp.sin, lambda u: (sp.exp(sp.I * u) - sp.exp(-sp.I * u)) / (2 * sp.I))
         smooth = smooth.replace(sp.cos, lambda u: (sp.exp(sp.I * u) + sp.exp(-sp.I * u)) / 2)
@@ -180,7 +187,7 @@ def _summands(smooth, n):
     return [_sort(term, n) for term in sp.Add.make_args(smooth) if term != 0]
 
 
-def _sort(term, n):
+def _sort(term: sp.Expr, n: int) -> _Factors:
     variables = Z[:n]
     coefficient, rest = term.as_independent(*variables, as_Add=False)
     powers, exponent, erfs = [0] * n, sp.S.Zero, []
@@ -213,13 +220,15 @@ def _sort(term, n):
     return _Factors(coefficient, tuple(powers), sp.expand(exponent), tuple(erfs))
 
 
-def _degree(e, variables):
+def _degree(e: sp.Expr, variables: tuple[sp.Symbol, ...]) -> int:
     if not e.has(*variables):
         return 0
     return sp.Poly(e, *variables).total_degree() if e.is_polynomial(*variables) else 99
 
 
-def _average_term(f: _Factors, walls, C, mean):
+def _average_term(
+    f: _Factors, walls: tuple[Constraint, ...], C: list[list[sp.Expr]], mean: Sequence[sp.Expr]
+) -> sp.Expr:
     n = len(mean)
     norm, C, mean = _tilt(f.exponent, C, mean)
     total = sp.S.Zero
@@ -238,7 +247,9 @@ def _average_term(f: _Factors, walls, C, mean):
     return f.coefficient * norm * total
 
 
-def _tilt(exponent, C, mean):
+def _tilt(
+    exponent: sp.Expr, C: list[list[sp.Expr]], mean: Sequence[sp.Expr]
+) -> tuple[sp.Expr, list[list[sp.Expr]], list[sp.Expr]]:
     """E[e^{-½zᵀQz + bᵀz + c} g] = norm · E'[g]; written with (1 + CQ)⁻¹, so that a degenerate C is no exception."""
     n = len(mean)
     if exponent == 0:
@@ -277,12 +288,19 @@ def _positive(e: sp.Expr) -> bool:
     return bool(offdiagonal) and all(sp.expand(t).is_positive for t in corners)
 
 
-def _constrained(powers, walls, forms, C, mean, n):
+def _constrained(
+    powers: tuple[int, ...],
+    walls: tuple[Constraint, ...],
+    forms: list[sp.Expr],
+    C: list[list[sp.Expr]],
+    mean: list[sp.Expr],
+    n: int,
+) -> sp.Expr:
     """E[Π z_i^{p_i} Π 1(ℓ_k > 0)] for the walls and the erf forms: build the joint law of z and ℓ, then recurse."""
     size = n + len(walls) + len(forms)
     rows, offsets, noise = [], [], []
-    for row, shift in walls:
-        rows.append({i: sp.sympify(a) for i, a in row})
+    for wall, shift in walls:
+        rows.append({i: sp.sympify(a) for i, a in wall})
         offsets.append(shift)
         noise.append(sp.S.Zero)
     for form in forms:
@@ -309,7 +327,7 @@ def _constrained(powers, walls, forms, C, mean, n):
     return _moment(tuple(powers), tuple(range(n, size)), tuple(M), tuple(map(tuple, S)))
 
 
-def _decide(M, k):
+def _decide(M: Vector, k: int) -> bool:
     """A constraint without variance holds or fails by the sign of its mean."""
     sign = sp.sign(M[k])
     if sign == 1:
@@ -320,7 +338,7 @@ def _decide(M, k):
 
 
 @lru_cache(maxsize=8192)
-def _moment(powers, constraints, M, S):
+def _moment(powers: tuple[int, ...], constraints: tuple[int, ...], M: Vector, S: Matrix) -> sp.Expr:
     for k in constraints:
         if S[k][k] == 0:
             rest = tuple(c for c in constraints if c != k)
@@ -341,12 +359,12 @@ def _moment(powers, constraints, M, S):
     return sp.Add(*total)
 
 
-def _less(powers, i):
+def _less(powers: tuple[int, ...], i: int) -> tuple[int, ...]:
     return tuple(p - (j == i) for j, p in enumerate(powers))
 
 
 @lru_cache(maxsize=8192)
-def _condition(M, S, k):
+def _condition(M: Vector, S: Matrix, k: int) -> tuple[Vector, Matrix]:
     """The law given ℓ_k = 0."""
     gain = [_simple(S[i][k] / S[k][k]) for i in range(len(M))]
     M2 = tuple(_simple(m - g * M[k]) for m, g in zip(M, gain))
@@ -354,7 +372,7 @@ def _condition(M, S, k):
     return M2, S2
 
 
-def _orthant(constraints, M, S):
+def _orthant(constraints: tuple[int, ...], M: Vector, S: Matrix) -> sp.Expr:
     if not constraints:
         return sp.S.One
     if any(sp.sympify(M[k]).has(sp.I) for k in constraints):
@@ -381,7 +399,7 @@ def _orthant(constraints, M, S):
     )
 
 
-def _correlation(S, a, b):
+def _correlation(S: Matrix, a: int, b: int) -> sp.Expr:
     if S[a][a] == S[b][b]:
         return _simple(S[a][b] / S[a][a])
     return S[a][b] / (sp.sqrt(S[a][a]) * sp.sqrt(S[b][b]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 import sympy as sp
@@ -17,6 +18,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.budgets import tick
 from meanfield.base.symbols import Z
 from meanfield.functions.balls import compile_ball, constant, integral, precision
+from meanfield.functions.balls.ball_functions import Function
 from meanfield.functions.derivatives import expanded
 from meanfield.functions.elementary import head_of
 from meanfield.functions.growth import Bound, bound
@@ -58,7 +60,7 @@ def average(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ...], 
 
 
 @lru_cache(maxsize=1024)
-def _piece_bound(expr, lo, hi) -> Bound:
+def _piece_bound(expr: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> Bound:
     found = bound(expr, Z[0], half_line(lo, hi), (lo, hi))
     if found is None or found.c > 0:
         found = _bound_of_far_forms(expr, lo, hi) or found
@@ -69,7 +71,7 @@ def _piece_bound(expr, lo, hi) -> Bound:
     return found
 
 
-def _bound_of_far_forms(expr, lo, hi) -> Bound | None:
+def _bound_of_far_forms(expr: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> Bound | None:
     """A bound without an exponential, from the form of a piece on either side of 0: sinh z/(2 + cosh z) is one."""
     half = half_line(lo, hi)
     sides = [(half, lo, hi)] if half else [(-1, lo, sp.S.Zero), (1, sp.S.Zero, hi)]
@@ -100,7 +102,7 @@ def _at_a_point(parts: Pieces, mean: sp.Expr) -> arb:
     return constant(values[0])
 
 
-def _average_1(expr, variance, mean) -> arb:
+def _average_1(expr: sp.Expr, variance: sp.Expr, mean: sp.Expr) -> arb:
     m, v = constant(mean), constant(variance)
     parts = pieces(expr, Z[0]).map(_without_roots_below)
     if v.is_zero():
@@ -167,7 +169,7 @@ def _integrate_end(end: SingularEnd, width: sp.Rational, m: arb, s: arb) -> arb:
     f, b = end.integrand(), constant(end.b)
     norm = 1 / (s * (2 * arb.pi()).sqrt())
 
-    def integrand(u, analytic):
+    def integrand(u: acb, analytic: bool) -> acb:
         tick()
         t = (b + end.side * u**end.q - m) / s
         return f(u, analytic) * (-t * t / 2).exp()
@@ -185,7 +187,7 @@ def _without_roots_below(e: sp.Expr) -> sp.Expr:
     return out if not any(not p.exp.is_Integer and p.exp.is_negative for p in out.atoms(sp.Pow)) else e
 
 
-def _unit(exprs) -> sp.Rational:
+def _unit(exprs: Iterable[sp.Expr]) -> sp.Rational:
     """The power of 2 near the steepest slope of an argument in the pieces (tanh(10^8 z) bends at 10^-8), 1 where that
     is within a factor of 64 of 1."""
     slopes = [u.diff(Z[0]) for e in exprs for h in e.atoms(sp.Function) for u in h.args]
@@ -218,7 +220,7 @@ def _clamp(x: arb, T: arb) -> arb:
     return T if x > T else -T if x < -T else x
 
 
-def _integrate_piece(expr, m, s, a, b, side: int = 0) -> arb:
+def _integrate_piece(expr: sp.Expr, m: arb, s: arb, a: arb, b: arb, side: int = 0) -> arb:
     """∫ of a piece times the density over (a, b) in t = (z - m)/s; side: of a piece that goes on without end there, up
     to or beyond the cut, which the bound of tails allows for."""
     if a is b or expr == 0 or not a < b:
@@ -233,7 +235,7 @@ def _integrate_piece(expr, m, s, a, b, side: int = 0) -> arb:
 
     half, centred = acb(-0.5), m.is_zero()
 
-    def integrand(t, analytic):
+    def integrand(t: acb, analytic: bool) -> acb:
         tick()
         z = s * t if centred else m + s * t
         return sides[1 if z.real.mid() > 0 else -1]((z,), analytic) * (t * t * half).exp()
@@ -245,7 +247,7 @@ def _integrate_piece(expr, m, s, a, b, side: int = 0) -> arb:
     return _integral(integrand, [a, *middle, b]) * norm
 
 
-def _integral(integrand, points: list[arb]) -> arb:
+def _integral(integrand: Callable[[acb, bool], acb], points: list[arb]) -> arb:
     """∫ over neighbouring intervals to a share of the integrand's own size that the precision sets."""
     mass = max(
         (
@@ -277,7 +279,7 @@ def _log2(x: arb) -> float:
 # ---------------------------------------------------------------------------------------------------- two Gaussians
 
 
-def _average_2(expr, cov, mean) -> arb:
+def _average_2(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ...]) -> arb:
     """Whitened coordinates z_a = m_a + s_a x, z_b = m_b + s_b (ρ x + √(1-ρ²) y); the kinks of the inner variable are
     moving limits."""
     m = [constant(v) for v in mean]
@@ -323,7 +325,19 @@ def _inner_ends(inner: Pieces, s: arb) -> tuple[Pieces, list[tuple[sp.Expr, Sing
     return Pieces(Z[1], tuple(breaks[:-1]), tuple(exprs)), near
 
 
-def _strip(inner: Pieces, near, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
+def _strip(
+    inner: Pieces,
+    near: list[tuple[sp.Expr, SingularEnd, sp.Rational]],
+    walls: list[arb],
+    a: arb,
+    b: arb,
+    m: list[arb],
+    s_a: arb,
+    s_b: arb,
+    rho: arb,
+    r: arb,
+    T: arb,
+) -> arb:
     tick()
     cuts = []
     if not rho.contains(0):
@@ -347,7 +361,9 @@ def _strip(inner: Pieces, near, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
         first = live[0][1] if live else sum(1 for h in heights if h < -T)
         used = split[first : first + len(live) + 1]
 
-        def integrand(x, analytic, live=live, used=used):
+        def integrand(
+            x: acb, analytic: bool, live: list[tuple[arb, int]] = live, used: list[tuple[Function, ...]] = used
+        ) -> acb:
             tick()
             z_a, shift = m[0] + s_a * x, m[1] + s_b * rho * x
             ends = [acb(-T), *[((w - m[1]) / s_b - rho * x) / r for w, _ in live], acb(T)]
@@ -361,24 +377,29 @@ def _strip(inner: Pieces, near, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
                 if not (size > 0 and factor.is_finite()):  # exactly 0, or unknown: then so is the whole
                     value += factor
                     continue
-                value += factor * integral(
+
+                def along(y: acb, an: bool, f: Function = f) -> acb:
                     # a branch cut in either variable must show, so both flags count
-                    lambda y, an, f=f: f((z_a, shift + scale * y), an or analytic) * (y * y * half).exp(),
-                    y0,
-                    y1,
-                    abs_tol=goal / size,
-                    **effort,
-                )
-            for outside, f, w, side, q, top in ends_near:
+                    return f((z_a, shift + scale * y), an or analytic) * (y * y * half).exp()
+
+                value += factor * integral(along, y0, y1, abs_tol=goal / size, **effort)
+            for outside, near_end, w, side, q, top in ends_near:
                 factor = outside((z_a,), analytic)
                 size = factor.abs_upper()
                 if not (size > 0 and factor.is_finite()):
                     value += factor
                     continue
 
-                def next_to_it(u, an, f=f, w=w, side=side, q=q):
+                def next_to_it(
+                    u: acb,
+                    an: bool,
+                    near_end: Callable[[acb, bool], acb] = near_end,
+                    w: arb = w,
+                    side: int = side,
+                    q: int = q,
+                ) -> acb:
                     y = (w + side * u**q - shift) / scale
-                    return f(u, an or analytic) * (y * y * half).exp()
+                    return near_end(u, an or analytic) * (y * y * half).exp()
 
                 value += factor / scale * integral(next_to_it, acb(0), acb(top), abs_tol=goal / size, **effort)
             return value * (-x * x / 2).exp()
@@ -387,7 +408,7 @@ def _strip(inner: Pieces, near, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
     return total / (2 * arb.pi())
 
 
-def _scale(inner, functions, m, s_a, s_b, rho, r) -> arb:
+def _scale(inner: Pieces, functions: list[Function], m: list[arb], s_a: arb, s_b: arb, rho: arb, r: arb) -> arb:
     sizes = [
         _magnitude(f((acb(m[0] + s_a * arb(x)), acb(m[1] + s_b * (rho * arb(x) + r * arb(y)))), False))
         for f in functions
@@ -398,7 +419,7 @@ def _scale(inner, functions, m, s_a, s_b, rho, r) -> arb:
     return largest if largest > 0 else arb(1)
 
 
-def _tail_2(expr, v_a, v_b, m, T) -> arb:
+def _tail_2(expr: sp.Expr, v_a: arb, v_b: arb, m: list[arb], T: arb) -> arb:
     """Beyond |x| > T or |y| > T by Cauchy–Schwarz: √(E[f²g²]·P(outside)), with moments of the growth bound."""
     factors = [(f, tuple(v for v in Z[:2] if f.has(v))) for f in sp.Mul.make_args(expr)]
     if any(len(v) > 1 for _, v in factors):

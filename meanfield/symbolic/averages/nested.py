@@ -10,7 +10,7 @@ bias and of two inputs ([bias_and_trainability] (61)-(64) completes the square f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sympy as sp
@@ -19,12 +19,14 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 
 
-def depends(inner: Any) -> bool:
+def depends(inner: sp.Expr) -> bool:
     """Whether an average inside an integrand is a function of the variables that the outer one runs over."""
-    return inner.has(*Z)
+    return bool(inner.has(*Z))
 
 
-def merged(f: sp.Expr, cov, mean, inside: list[Any], build: Callable[..., sp.Expr]) -> sp.Expr:
+def merged(
+    f: sp.Expr, cov: Sequence[sp.Expr], mean: Sequence[sp.Expr], inside: list[Any], build: Callable[..., sp.Expr]
+) -> sp.Expr:
     """⟨f⟩ over (cov, mean) where f is a polynomial in `inside`, averages that depend on the outer variables.
 
     build: `average`. Raises: MeanFieldError where f is no polynomial in them, a mean is not linear in the outer
@@ -41,7 +43,13 @@ def merged(f: sp.Expr, cov, mean, inside: list[Any], build: Callable[..., sp.Exp
     return sp.Add(*[_term(t, cov, mean, back, build) for t in sp.Add.make_args(flat)])
 
 
-def _term(t: sp.Expr, cov, mean, back, build) -> sp.Expr:
+def _term(
+    t: sp.Expr,
+    cov: Sequence[sp.Expr],
+    mean: Sequence[sp.Expr],
+    back: dict[sp.Symbol, Any],
+    build: Callable[..., sp.Expr],
+) -> sp.Expr:
     factors: list[Any] = []
     rest = sp.S.One
     for factor in sp.Mul.make_args(t):
@@ -74,7 +82,7 @@ def _term(t: sp.Expr, cov, mean, back, build) -> sp.Expr:
     return build(f, tuple(sp.expand(c) for c in total.values()), tuple(sp.expand(m) for m in means))
 
 
-def _row(slopes: dict[sp.Expr, sp.Expr], mean) -> list[sp.Expr]:
+def _row(slopes: dict[sp.Expr, sp.Expr], mean: Sequence[sp.Expr]) -> list[sp.Expr]:
     return [slopes.get(Z[i], sp.S.Zero) for i in range(len(mean))]
 
 
@@ -87,7 +95,7 @@ def _linear(m: sp.Expr, n: int) -> tuple[sp.Expr, list[sp.Expr]]:
     return shift, slopes
 
 
-def _moved(a: list[sp.Expr], b: list[sp.Expr], cov) -> sp.Expr:
+def _moved(a: list[sp.Expr], b: list[sp.Expr], cov: Sequence[sp.Expr]) -> sp.Expr:
     """Σ a_i C_ij b_j."""
     n = len(a)
     return sp.Add(

@@ -8,12 +8,18 @@ arguments, like those of `sympy.Subs`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from operator import methodcaller
+from typing import Self, TypeAlias
 
 import sympy as sp
+from flint import acb, arb
 from sympy.core.expr import AtomicExpr
+from sympy.printing.printer import Printer
 
-from meanfield.base.answers.results import InfiniteAverage, MeanFieldError, NoClosedForm
+from meanfield.base.answers.results import InfiniteAverage, MeanFieldError
+from meanfield.base.answers.results import NoClosedForm as NoClosedForm
 from meanfield.base.arguments import scalar, shown, validated, whole
 from meanfield.base.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z, z
 from meanfield.functions import balls, regions, zeros
@@ -21,11 +27,12 @@ from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import SWITCHES, Pieces, jump, pieces
 from meanfield.functions.signs import signs
 from meanfield.symbolic.averages import enclosure, nested
-from meanfield.symbolic.averages.base import Node
+from meanfield.symbolic.averages.base import Node, Typeset, Write
 from meanfield.symbolic.averages.closed_form import closed_form
 
 MOST_DIGITS = 100_000  # of a ball
 SHORT = 20  # operations of an integrand whose sign is decided when it is asked for
+Given: TypeAlias = sp.Expr | float | Sequence[sp.Expr | float]  # a variance or a mean, or several
 
 
 class Integrand(AtomicExpr):
@@ -33,41 +40,42 @@ class Integrand(AtomicExpr):
     `P`."""
 
     __slots__ = ("expr",)
+    expr: sp.Expr
     is_commutative = True
     is_real = True
     is_number = False
 
-    def __new__(cls, expr):
-        self = super().__new__(cls)
+    def __new__(cls, expr: sp.Expr) -> Self:
+        self: Self = super().__new__(cls)
         self.expr = expr
         return self
 
-    def __getnewargs__(self):
+    def __getnewargs__(self) -> tuple[sp.Expr]:
         return (self.expr,)
 
-    def _hashable_content(self):
+    def _hashable_content(self) -> tuple[sp.Expr]:
         return (self.expr,)
 
     @property
-    def free_symbols(self):
+    def free_symbols(self) -> set[sp.Basic]:
         return set()
 
-    def sort_key(self, order=None):
+    def sort_key(self, order: str | None = None) -> tuple[object, ...]:
         return self.class_key(), (1, (_text(self.expr),)), sp.S.One.sort_key(), sp.S.One
 
-    def _sympystr(self, printer):
-        return printer._print(self.expr)
+    def _sympystr(self, printer: Printer) -> str:
+        return str(printer._print(self.expr))
 
 
 @lru_cache(maxsize=2048)
-def _text(expr) -> str:
+def _text(expr: sp.Expr) -> str:
     return str(expr)
 
 
 _NO_PARAMETERS = sp.Tuple()
 
 
-def _filled(params) -> dict:
+def _filled(params: sp.Tuple) -> dict[sp.Symbol, sp.Expr]:
     """What to put for the parameter dummies of an integrand."""
     return dict(zip(P, params)) | dict(zip(P_POSITIVE, params))
 
@@ -85,7 +93,7 @@ class Average(Node):
     0.27367630793673890902
     """
 
-    def __new__(cls, body: Integrand, cov: sp.Tuple, mean: sp.Tuple, params: sp.Tuple = _NO_PARAMETERS):
+    def __new__(cls, body: Integrand, cov: sp.Tuple, mean: sp.Tuple, params: sp.Tuple = _NO_PARAMETERS) -> Self:
         numeric = [i for i, p in enumerate(params) if p.is_number]
         if numeric:  # α → 1/10 must give the very node that was built with 1/10
             keep = [i for i in range(len(params)) if i not in numeric]
@@ -100,7 +108,8 @@ class Average(Node):
             expr = body.expr.subs(swap, simultaneous=True)
             body = Integrand(_normal(expr, len(mean)) if switches else expr)
             params = sp.Tuple(*[params[i] for i in keep])
-        return super().__new__(cls, body, sp.Tuple(*cov), sp.Tuple(*mean), sp.Tuple(*params))
+        made: Self = super().__new__(cls, body, sp.Tuple(*cov), sp.Tuple(*mean), sp.Tuple(*params))
+        return made
 
     @property
     def integrand(self) -> sp.Expr:
@@ -124,13 +133,13 @@ class Average(Node):
         i, j = max(i, j), min(i, j)
         return self.cov[i * (i + 1) // 2 + j]
 
-    def _eval_is_nonnegative(self):
+    def _eval_is_nonnegative(self) -> bool | None:
         f = self.args[0].expr
         if self.n > 1 and f.has(*SWITCHES):
             return None
         return True if all(_is_square(e) for e in (_shapes(f) if self.n == 1 else (f,))) else None
 
-    def _eval_is_positive(self):
+    def _eval_is_positive(self) -> bool | None:
         f = self.args[0].expr
         if self.n == 1 and not any(self.mean) and not f.free_symbols - {Z[0]} and f.count_ops() < SHORT:
             return _is_positive(f) or None  # ⟨elu⟩ > 0, though elu is not
@@ -138,12 +147,12 @@ class Average(Node):
             return None
         return True if not f.has(*SWITCHES) or any(e.is_positive for e in _shapes(f)) else None
 
-    def _eval_is_finite(self):
+    def _eval_is_finite(self) -> bool:
         return True
 
     # ------------------------------------------------------------------------------------------------ calculus
 
-    def _eval_derivative(self, symbol):
+    def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
         """Chain rule over covariance, mean and parameters; see `derivative_cov`."""
         if self.mixed:
             return self._by_closed_form(self.cov, self.mean).diff(symbol)
@@ -161,7 +170,7 @@ class Average(Node):
             if slope != 0:
                 body = self.args[0].expr
                 name = P_POSITIVE[k] if body.has(P_POSITIVE[k]) else P[k]
-                inner = _map_expr(body, self.n, lambda e, name=name: e.diff(name))
+                inner = _map_expr(body, self.n, methodcaller("diff", name))
                 total.append(slope * average(inner.xreplace(_filled(self.args[3])), self.cov, self.mean))
                 total += [slope * t for t in self._moved(name)]
         return sp.Add(*total)
@@ -188,7 +197,7 @@ class Average(Node):
         """Whether f switches where variables are compared: its breaks are planes, not places of one variable."""
         return self.n > 1 and regions.mixed(self.args[0].expr, Z[: self.n])
 
-    def _by_closed_form(self, cov, mean) -> sp.Expr:
+    def _by_closed_form(self, cov: Iterable[sp.Expr], mean: Iterable[sp.Expr]) -> sp.Expr:
         """The closed form at this covariance and mean, the only way to a derivative across a moving switch."""
         try:
             return closed_form(self.integrand, tuple(cov), tuple(mean))
@@ -198,12 +207,12 @@ class Average(Node):
                 f"closed form only, and there is none. {error}"
             ) from None
 
-    def _slope_by_closed_form(self, i, j):
+    def _slope_by_closed_form(self, i: int, j: int) -> sp.Expr:
         names = {(a, b): sp.Dummy("C", real=True, positive=a == b or None) for a in range(self.n) for b in range(a + 1)}
         slope = self._by_closed_form(names.values(), self.mean).diff(names[max(i, j), min(i, j)])
         return slope.xreplace(dict(zip(names.values(), self.cov)))
 
-    def _moved(self, name):
+    def _moved(self, name: sp.Symbol) -> list[sp.Expr]:
         """What moving breaks add to ∂⟨f⟩/∂p: -∂b/∂p ⟨jump · δ(z_i - b)⟩ for each jump of f."""
         filled, out = _filled(self.args[3]), []
         for i in range(self.n):
@@ -214,11 +223,11 @@ class Average(Node):
                     out.append(-slope * delta_average(step, {i: b}, self.cov, self.mean))
         return out
 
-    def _weak(self, f, i):
+    def _weak(self, f: sp.Expr, i: int) -> list[sp.Expr]:
         """⟨∂_i f⟩ in the weak sense: the classical part and Σ_b p(b) ⟨jump f(b, ·) | z_i = b⟩."""
         return [average(_d(f, i, self.n), self.cov, self.mean), *[delta for _, delta in self._deltas(f, i)]]
 
-    def _deltas(self, f, i, without=None):
+    def _deltas(self, f: sp.Expr, i: int, without: sp.Expr | None = None) -> list[tuple[sp.Expr, sp.Expr]]:
         """(b, ⟨jump · δ(z_i - b)⟩) for each jump of f in z_i but at `without`."""
         out = []
         for b, step in _jumps(f, i, without):
@@ -243,17 +252,17 @@ class Average(Node):
         """The exact elementary expression. Raises: NoClosedForm with the reason."""
         return closed_form(self.integrand, self.cov, self.mean)
 
-    def doit(self, **hints):
+    def doit(self, **hints: object) -> sp.Expr:
         try:
             return self.closed_form()
         except NoClosedForm:
             return self
 
-    def in_closed_form(self):
+    def in_closed_form(self) -> sp.Expr:
         return self.doit()
 
     @validated
-    def ball(self, digits: int = 30):
+    def ball(self, digits: int = 30) -> arb:
         """A ball (python-flint `arb`) that provably contains the value; the covariance must be numeric.
 
         The closed form is used where there is one and it keeps its digits, otherwise rigorous integration with a
@@ -270,7 +279,7 @@ class Average(Node):
             )
         return found
 
-    def _ball(self, digits: int):
+    def _ball(self, digits: int) -> arb:
         if not self.is_number:
             raise MeanFieldError(
                 f"A value of {self} is not available: {sorted(map(str, self.free_symbols))} are not numbers yet."
@@ -289,7 +298,7 @@ class Average(Node):
             )
         return exact if exact is not None else enclosure.average(reduced.integrand, reduced.cov, reduced.mean, digits)
 
-    def _closed_ball(self, digits):
+    def _closed_ball(self, digits: int) -> arb | None:
         # over the symbol K where that is possible: one compiled form serves every K, and SymPy is not made to take
         # square roots of long rationals apart
         plain = self.n == 1 and self.mean == (sp.S.Zero,)
@@ -300,7 +309,7 @@ class Average(Node):
         bits = int(digits * 3.33) + 40
         for _ in range(4):
             with balls.precision(bits):
-                value = f((balls.acb(balls.constant(self.cov[0])),) if plain else (), False).real
+                value = f((acb(balls.constant(self.cov[0])),) if plain else (), False).real
             if value.is_finite() and (value.rel_accuracy_bits() > digits * 3.33 or value.is_zero()):
                 return value
             bits = 2 * bits + 100
@@ -336,7 +345,7 @@ class Average(Node):
             raise MeanFieldError("An average at a variance of 0 was asked for, of a function that jumps at the mean.")
         return average(values[0].xreplace({Z[1]: Z[0]}), self.cov[2], mean=(self.mean[1],))
 
-    def _eval_evalf(self, prec):
+    def _eval_evalf(self, prec: int) -> sp.Float | None:
         if not self.is_number:
             return None
         from mpmath.libmp import from_str
@@ -348,7 +357,7 @@ class Average(Node):
 
     # ------------------------------------------------------------------------------------------------ compiled form
 
-    def over_symbols(self):
+    def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         if self.n == 1 and self.mean[0] != 0:
             return self._centred()
         if self.n > 2 or any(m != 0 for m in self.mean):
@@ -364,7 +373,7 @@ class Average(Node):
             return Average(body, sp.Tuple(*plain), mean, P[: len(params)]), (*self.cov, *params)
         return Average(body, sp.Tuple(*plain), mean, params), self.cov
 
-    def _centred(self):
+    def _centred(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         """⟨f⟩ over N(m, V) as the average of f(z + m) over N(0, K), m one more parameter.
 
         Such is what one input is given that the other stands where φ jumps.
@@ -378,28 +387,28 @@ class Average(Node):
 
     # ------------------------------------------------------------------------------------------------ printing
 
-    def _names(self):
+    def _names(self) -> dict[sp.Symbol, sp.Symbol]:
         plain = self.n == 1
         names = [z] if plain else sp.symbols("z_a z_b z_c z_d", real=True)[: self.n]
         return dict(zip(Z, names))
 
-    def _sympystr(self, printer):
+    def _sympystr(self, printer: Printer) -> str:
         body = printer._print(self.integrand.xreplace(self._names()))
         law = ", ".join(printer._print(c) for c in self.cov)
         shift = "" if all(m == 0 for m in self.mean) else "; mean " + ", ".join(printer._print(m) for m in self.mean)
         return f"<{body}>_{{{law}{shift}}}"
 
-    def tex_inside(self):
+    def tex_inside(self) -> Typeset:
         """(the integrand as it is printed, a function from its LaTeX, and one of the covariances, to the node's)."""
 
-        def ends(body, write):
+        def ends(body: str, write: Write) -> str:
             law = ",".join(write(c) for c in self.cov)
             shift = "" if all(m == 0 for m in self.mean) else ";" + ",".join(write(m) for m in self.mean)
             return rf"\left\langle {body} \right\rangle_{{{law}{shift}}}"
 
         return _short(self.integrand).xreplace(self._names()), ends
 
-    def _latex(self, printer, exp=None):
+    def _latex(self, printer: Printer, exp: str | None = None) -> str:
         text = super()._latex(printer)
         return text if exp is None else rf"{text}^{{{exp}}}"
 
@@ -447,7 +456,7 @@ def _closed_symbolic(node: Average) -> sp.Expr | None:
         return None
 
 
-def average(f: sp.Expr, cov, mean=None) -> sp.Expr:
+def average(f: sp.Expr, cov: Given, mean: Given | None = None) -> sp.Expr:
     r"""⟨f⟩ over Gaussian variables, as a node in normal form.
 
     f: expression in `Z[0]` (and `Z[1]`, … for several variables; the public symbol z stands for Z[0]); cov: K, or the
@@ -513,16 +522,16 @@ def independent(e: sp.Expr) -> sp.Expr:
     return e.xreplace(swap)
 
 
-def _numbers(given, what: str) -> tuple[sp.Expr, ...]:
+def _numbers(given: Given, what: str) -> tuple[sp.Expr, ...]:
     """One number, or several in a tuple: exact, or expressions in symbols."""
-    parts = tuple(given) if isinstance(given, (tuple, list, sp.Tuple)) else (given,)
+    parts: tuple[sp.Expr | float, ...] = tuple(given) if isinstance(given, (tuple, list, sp.Tuple)) else (given,)
     out = tuple(expression(one, what) for one in parts)
     if any(one.has(sp.I, sp.oo, sp.zoo, sp.nan) for one in out):
         raise MeanFieldError(f"{what} must be finite and real, but {shown(given)} was given.")
     return out
 
 
-def expression(value, what: str) -> sp.Expr:
+def expression(value: object, what: str) -> sp.Expr:
     """A SymPy expression or a number; anything else is refused (SymPy would run a text as code)."""
     if isinstance(value, sp.Expr) and not isinstance(value, sp.MatrixExpr):
         return value
@@ -531,12 +540,12 @@ def expression(value, what: str) -> sp.Expr:
     return sp.sympify(scalar(value, what))
 
 
-def _normal(f, n):
+def _normal(f: sp.Expr, n: int) -> sp.Expr:
     """Piecewise-smooth normal form; a function of one variable becomes one Piecewise with merged pieces."""
     return pieces(f, Z[0]).expr if n == 1 else f
 
 
-def _is_odd(f, n) -> bool:
+def _is_odd(f: sp.Expr, n: int) -> bool:
     if n == 1 and f.has(*SWITCHES):
         p = pieces(f, Z[0])
         mirrored = tuple(e.subs(Z[0], -Z[0]) for e in reversed(p.exprs))
@@ -546,10 +555,10 @@ def _is_odd(f, n) -> bool:
     if f.has(*SWITCHES) or _surely_not_odd(f, n):
         return False
     mirrored = f.subs({Z[i]: -Z[i] for i in range(n)}, simultaneous=True)
-    return mirrored == -f
+    return bool(mirrored == -f)
 
 
-def _surely_not_odd(f, n) -> bool:
+def _surely_not_odd(f: sp.Expr, n: int) -> bool:
     """Whether f(x) + f(-x) ≠ 0 at one x, certified: a substitution in a long expression is what takes the time."""
     if n > 2 or f.free_symbols - set(Z[:n]) or f.atoms(Average):
         return False
@@ -557,16 +566,16 @@ def _surely_not_odd(f, n) -> bool:
         value = balls.compile_ball(f)
     except MeanFieldError:
         return False
-    at = tuple(balls.acb(x) for x in (0.625, 1.375)[:n])
+    at = tuple(acb(x) for x in (0.625, 1.375)[:n])
     return not (value(at, False) + value(tuple(-x for x in at), False)).contains(0)
 
 
-def _map_expr(f, n, function):
+def _map_expr(f: sp.Expr, n: int, function: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:
     """`function` applied to every smooth piece of f (in each of its n variables)."""
     return _over_pieces(f, 0, n, function)
 
 
-def _over_pieces(f, i, n, function):
+def _over_pieces(f: sp.Expr, i: int, n: int, function: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:
     if i == n or not f.has(*SWITCHES):
         return function(f)
     p = pieces(f, Z[i])
@@ -574,10 +583,11 @@ def _over_pieces(f, i, n, function):
     return Pieces(Z[i], p.breaks, mapped).expr
 
 
-def _d(f, i, n):
+def _d(f: sp.Expr, i: int, n: int) -> sp.Expr:
     """The classical ∂f/∂z_i. A product keeps its shape: only factors that hold z_i are touched."""
     if f.is_Mul:
-        mine, others = [], []
+        mine: list[sp.Expr] = []
+        others: list[sp.Expr] = []
         for factor in f.args:
             (mine if factor.has(Z[i]) else others).append(factor)
         if others:
@@ -589,7 +599,7 @@ def _d(f, i, n):
     return Pieces(Z[i], pieces(f, Z[i]).breaks, pieces(f, Z[i]).exprs).diff().expr
 
 
-def _jumps(f, i, without=None):
+def _jumps(f: sp.Expr, i: int, without: sp.Expr | None = None) -> list[tuple[sp.Expr, sp.Expr]]:
     """(b, jump of f across z_i = b), the jump still a function of the other variables; none at `without`."""
     if not f.has(*SWITCHES) or not f.has(Z[i]):
         return []
@@ -604,7 +614,7 @@ def _jumps(f, i, without=None):
     return out
 
 
-def delta_average(g: sp.Expr, fixed: dict[int, sp.Expr], cov, mean) -> sp.Expr:
+def delta_average(g: sp.Expr, fixed: dict[int, sp.Expr], cov: Sequence[sp.Expr], mean: Sequence[sp.Expr]) -> sp.Expr:
     """⟨g Π δ(z_i - b_i)⟩: the density of the fixed variables at b times ⟨g⟩ in the conditional law of the rest."""
     n = len(mean)
     C = sp.Matrix(n, n, lambda i, j: cov[max(i, j) * (max(i, j) + 1) // 2 + min(i, j)])
@@ -626,7 +636,7 @@ def delta_average(g: sp.Expr, fixed: dict[int, sp.Expr], cov, mean) -> sp.Expr:
     return density * average(g, lower, tuple(new_mean.applyfunc(sp.cancel)))
 
 
-def _substitute_line(f, ratio, mean):
+def _substitute_line(f: sp.Expr, ratio: sp.Expr, mean: tuple[sp.Expr, ...]) -> sp.Expr:
     """f(z, m_b + ratio (z - m_a)) with the kinks of the second variable moved to the first."""
     line = mean[1] + ratio * (Z[0] - mean[0])
     p = pieces(f, Z[1])

@@ -92,7 +92,7 @@ def _up(p: list[acb], w: arb, m: arb, s: arb, b: arb, height: arb) -> acb:
     """∫ from b to b + i·height."""
     norm = 1 / (s * (2 * arb.pi()).sqrt())
 
-    def integrand(y, analytic):
+    def integrand(y: acb, analytic: bool) -> acb:
         tick()
         z = acb(b) + acb(0, 1) * y
         value = acb(0)

@@ -19,7 +19,8 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, l
 from meanfield.symbolic.recursion import closed
 from meanfield.symbolic.series.coefficients import ONE, Exact, of
-from meanfield.symbolic.series.ring import NONE, UNIT, Key, any_logs, key, plus
+from meanfield.symbolic.series.exponents import NONE
+from meanfield.symbolic.series.ring import UNIT, Key, any_logs, key, plus
 from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 #: degree in K where rates of biases are 0: z has ½, a tangent kernel 1

@@ -23,8 +23,9 @@ from meanfield.base.symbols import K
 from meanfield.symbolic.correlator_laws.local_series import Expander, power_series
 from meanfield.symbolic.equality import equal, same_structure
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, of
+from meanfield.symbolic.series.exponents import NONE
 from meanfield.symbolic.series.recurrences import growing
-from meanfield.symbolic.series.ring import NONE, UNIT, any_logs, binomial, key, plus, scaled
+from meanfield.symbolic.series.ring import UNIT, any_logs, binomial, key, plus, scaled
 from meanfield.symbolic.series.truncated import Calculus, Rate, Truncated, leading
 
 C_K = sp.Symbol("C_K", real=True)

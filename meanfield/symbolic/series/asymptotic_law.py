@@ -154,31 +154,31 @@ class Law(Result):
             self.require(values[self.variable], values)
         return total.subs(values)
 
-    def __add__(self, other: Any) -> Law:
+    def __add__(self, other: object) -> Law:
         other = self._like(other)
         return NotImplemented if other is None else self._computed(ExponentialSums.plus, other)
 
     def __neg__(self) -> Law:
         return self * -1
 
-    def __sub__(self, other: Any) -> Law:
+    def __sub__(self, other: object) -> Law:
         other = self._like(other)
         return NotImplemented if other is None else self + (-other)
 
-    def __rsub__(self, other: Any) -> Law:
+    def __rsub__(self, other: object) -> Law:
         return -self + other
 
-    def __mul__(self, other: Any) -> Law:
+    def __mul__(self, other: object) -> Law:
         other = self._like(other)
         return NotImplemented if other is None else self._computed(ExponentialSums.times, other)
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __truediv__(self, other: Any) -> Law:
+    def __truediv__(self, other: object) -> Law:
         other = self._like(other)
         return NotImplemented if other is None else self * other**-1
 
-    def __rtruediv__(self, other: Any) -> Law:
+    def __rtruediv__(self, other: object) -> Law:
         return self**-1 * other
 
     def __pow__(self, n: Any) -> Law:
@@ -192,15 +192,15 @@ class Law(Result):
             )
         return self._computed(lambda sums, x: sums.power(x, n))
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: object) -> bool:
         """Whether it is of smaller order than another law, or a number: the quotient tends to 0."""
         return self._order(other) < 0
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: object) -> bool:
         """Whether it is of larger order: the quotient tends to ∞."""
         return self._order(other) > 0
 
-    def _order(self, other: Any) -> int:
+    def _order(self, other: object) -> int:
         other = self._like(other)
         if other is None or not (self.terms or other.terms):
             raise MeanFieldError("Two laws of the same variable, or a law and a number, can be compared.")
@@ -211,7 +211,7 @@ class Law(Result):
             return 0
         return order
 
-    def _like(self, other: Any) -> Law | None:
+    def _like(self, other: object) -> Law | None:
         """Another law of the same variable, a number as one; None for other things."""
         if isinstance(other, Law):
             if (other.variable, other.point) != (self.variable, self.point):
@@ -274,7 +274,8 @@ class Law(Result):
 
     def latex(self) -> str:
         """The expansion as LaTeX for math mode (amsmath), in lines that fit."""
-        return SHOWN["latex of equations"]([("", self)], self.remarks())
+        text: str = SHOWN["latex of equations"]([("", self)], self.remarks())
+        return text
 
     def plot(self, ax: Any = None) -> Any:
         """The sum against x, from its onset over two decades, constants of the start 1; returns the Axes.

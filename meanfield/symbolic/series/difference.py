@@ -21,8 +21,9 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Exact, of
+from meanfield.symbolic.series.exponents import NONE
 from meanfield.symbolic.series.recurrences import balanced, differences, put_in
-from meanfield.symbolic.series.ring import NONE, UNIT, Key, Series, any_logs, key, plus, scaled, shifted
+from meanfield.symbolic.series.ring import UNIT, Key, Series, any_logs, key, plus, scaled, shifted
 from meanfield.symbolic.series.truncated import Calculus, Rate, Truncated
 
 

@@ -106,7 +106,8 @@ class Ring:
         if isinstance(b, Span):
             assert self.basis is not None
             return self.basis.value(b)
-        return b * self.value if b else b
+        irrational: fmpq = b * self.value if b else b
+        return irrational
 
     def size(self, k: Key) -> Size:
         """What orders terms."""

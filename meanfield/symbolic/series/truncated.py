@@ -18,11 +18,10 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of
-from meanfield.symbolic.series.exponents import Basis
+from meanfield.symbolic.series.exponents import NONE, Basis
 from meanfield.symbolic.series.ring import (
     MANY,
     MOST,
-    NONE,
     UNIT,
     Key,
     Ring,

@@ -31,9 +31,8 @@ from meanfield.symbolic.asymptotics.schedules.balance import Exponent
 from meanfield.symbolic.asymptotics.schedules.branch import Branch
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.series.coefficients import Atoms
-from meanfield.symbolic.series.exponents import Basis, NoFurther
+from meanfield.symbolic.series.exponents import NONE, Basis, NoFurther
 from meanfield.symbolic.series.ring import (
-    NONE,
     UNIT,
     Key,
     Ring,

@@ -34,10 +34,9 @@ from meanfield.symbolic.asymptotics.schedules.power_tails import tail
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.averages.expansions.closeness import stretch_powers
 from meanfield.symbolic.series.coefficients import ZERO, Exact, of, rational
-from meanfield.symbolic.series.exponents import NoFurther
+from meanfield.symbolic.series.exponents import NONE, NoFurther
 from meanfield.symbolic.series.recurrences import balanced, differences
 from meanfield.symbolic.series.ring import (
-    NONE,
     UNIT,
     Key,
     Part,

@@ -22,9 +22,8 @@ from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zer
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of, rational
-from meanfield.symbolic.series.exponents import Basis, NoFurther, decided
+from meanfield.symbolic.series.exponents import NONE, Basis, NoFurther, decided
 from meanfield.symbolic.series.ring import (
-    NONE,
     UNIT,
     Key,
     Part,

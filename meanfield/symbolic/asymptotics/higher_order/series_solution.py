@@ -19,8 +19,8 @@ from meanfield.symbolic.asymptotics.log_growth import Growth, value_of
 from meanfield.symbolic.asymptotics.schedules.balance import kept
 from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ONE, Exact, expression, of
-from meanfield.symbolic.series.exponents import NoFurther
-from meanfield.symbolic.series.ring import NONE, Key, Ring, Series, binomial, plus, scaled
+from meanfield.symbolic.series.exponents import NONE, NoFurther
+from meanfield.symbolic.series.ring import Key, Ring, Series, binomial, plus, scaled
 
 Powers = tuple[sp.Expr, sp.Expr, int]
 MOST_SIMPLIFIED = 60  # monomials of a coefficient that is factored

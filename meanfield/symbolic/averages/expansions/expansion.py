@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.base.answers.results import InfiniteAverage, MeanFieldError, Term
+from meanfield.base.answers.results import InfiniteAverage, MeanFieldError
+from meanfield.base.answers.results import Term as Term
 from meanfield.base.arguments import validated, whole
 from meanfield.base.symbols import K, Z
 from meanfield.functions import zeros

@@ -17,7 +17,7 @@ from flint import ctx as flint_context
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.functions import balls
 from meanfield.functions.elementary import where
-from meanfield.functions.growth import decay
+from meanfield.functions.growth import Decay, decay
 from meanfield.functions.series.ball_series import ball_series, coefficients
 from meanfield.functions.series.infinity import Form, normal_form
 
@@ -44,7 +44,7 @@ def exact(g: sp.Expr, a: sp.Expr, b: sp.Expr) -> sp.Expr | None:
     return sp.expand(sp.Add(*total))
 
 
-def _term(g, a, b):
+def _term(g: sp.Expr, a: sp.Expr, b: sp.Expr) -> sp.Expr | None:
     c, g = g.as_independent(t, as_Add=False)
     for rule in (_rational, _beta, _by_parts):
         value = rule(g, a, b)
@@ -53,13 +53,13 @@ def _term(g, a, b):
     return None
 
 
-def _between(primitive, a, b):
+def _between(primitive: sp.Expr, a: sp.Expr, b: sp.Expr) -> sp.Expr:
     """The finite part of a primitive taken between a and b."""
     top = constant_term(primitive, t) if b == sp.oo else primitive.subs(t, b)
     return sp.expand(top - primitive.subs(t, a))
 
 
-def _rational(g, a, b):
+def _rational(g: sp.Expr, a: sp.Expr, b: sp.Expr) -> sp.Expr | None:
     if not g.is_rational_function(t):
         return None
     g = sp.cancel(sp.together(g))
@@ -74,7 +74,7 @@ def _rational(g, a, b):
     return _between(sp.Add(*[_primitive(p, a) for p in sp.Add.make_args(sp.apart(g, t))]), a, b)
 
 
-def _primitive(p, a):
+def _primitive(p: sp.Expr, a: sp.Expr) -> sp.Expr:
     """Of one partial fraction: a polynomial over the power of a linear or quadratic factor."""
     top, bottom = sp.fraction(sp.together(p))
     if not bottom.has(t):
@@ -99,7 +99,7 @@ def _primitive(p, a):
     return (slope * odd + rest * even) / (scale * lead**n)
 
 
-def _split(g):
+def _split(g: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
     """g = t^n · rest with n as large as it is plain; (n, rest)."""
     n, rest = sp.S.Zero, []
     for f in sp.Mul.make_args(g):
@@ -111,7 +111,7 @@ def _split(g):
     return n, sp.Mul(*rest)
 
 
-def _beta(g, a, b):
+def _beta(g: sp.Expr, a: sp.Expr, b: sp.Expr) -> sp.Expr | None:
     """∫₀^∞ t^n (p + q t²)^α dt = p^{α+x} q^{-x} Γ(x)Γ(-α-x)/(2Γ(-α)) with x = (n+1)/2; at a pole of Γ(-α-x) its
     constant term under n → n + δ."""
     n, rest = _split(g)
@@ -135,7 +135,7 @@ def _beta(g, a, b):
     return sp.expand(sp.expand_func(scale * sp.gamma(x) * sp.Integer(-1) ** k / sp.factorial(k) * bracket))
 
 
-def _by_parts(g, a, b):
+def _by_parts(g: sp.Expr, a: sp.Expr, b: sp.Expr) -> sp.Expr | None:
     """t^n times a head of a simple argument whose derivative is rational or a root, as atan, log, asinh."""
     n, rest = _split(g)
     if not (n.is_Integer and n >= 0):
@@ -164,7 +164,7 @@ def _by_parts(g, a, b):
 # --------------------------------------------------------------------------------------------------- certified
 
 
-def tail_split(e: sp.Expr, x: sp.Symbol):
+def tail_split(e: sp.Expr, x: sp.Symbol) -> tuple[Decay, Form] | None:
     """(its decay with an algebraic part, the form of that part); None where a ball of a finite part would not be
     found."""
     found = decay(e, x, algebraic=True)
@@ -202,7 +202,7 @@ def outer_ball(e: sp.Expr, x: sp.Symbol, a: sp.Expr, n: int) -> arb:
     return best
 
 
-def _small_rest(found, T, n) -> arb:
+def _small_rest(found: Decay, T: arb, n: int) -> arb:
     """± ∫_T^∞ A (1+x)^{p+n} e^{-cx} dx."""
     if not found.A:
         return arb(0)
@@ -243,7 +243,7 @@ def _power_integral(s: sp.Expr, m: int, T: arb) -> arb:
     return value - m / a * _power_integral(s, m - 1, T) if m else value
 
 
-def _up_to(e, x, a: arb, T: arb, n: int) -> arb:
+def _up_to(e: sp.Expr, x: sp.Symbol, a: arb, T: arb, n: int) -> arb:
     f = balls.compile_ball(e, (x,))
     points = [a]
     step = arb(1)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Self
 
 import sympy as sp
 from flint import acb, arb
 from flint import ctx as flint_context
+from sympy.printing.printer import Printer
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import MOST_DEGREE, Z
@@ -22,7 +24,7 @@ from meanfield.functions.elementary import records, where
 from meanfield.functions.growth import decay
 from meanfield.functions.isolation import Root
 from meanfield.functions.piecewise import half_line, pieces
-from meanfield.symbolic.averages.base import Node
+from meanfield.symbolic.averages.base import Node, Typeset
 from meanfield.symbolic.averages.expansions import finite_parts
 from meanfield.symbolic.averages.node import Integrand
 
@@ -37,8 +39,9 @@ class Moment(Node):
     is_constant_number = True
     is_finite = True
 
-    def __new__(cls, body: Integrand, n):
-        return super().__new__(cls, body, sp.sympify(n))
+    def __new__(cls, body: Integrand, n: int | sp.Integer) -> Self:
+        made: Self = super().__new__(cls, body, sp.sympify(n))
+        return made
 
     def ball(self, digits: int = 30) -> arb:
         """A ball containing the moment, with about `digits` digits relative to the size of the integrand."""
@@ -52,27 +55,27 @@ class Moment(Node):
                 arb(0),
             )
 
-    def _eval_evalf(self, prec):
+    def _eval_evalf(self, prec: int) -> sp.Float:
         from mpmath.libmp import from_str
 
         digits = int(prec / 3.3219) + 2
         return sp.Float._new(from_str(self.ball(digits).mid().str(digits + 5, radius=False), prec), prec)
 
-    def _eval_derivative(self, symbol):
+    def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
         return sp.S.Zero
 
-    def _sympystr(self, printer):
+    def _sympystr(self, printer: Printer) -> str:
         return f"Moment({printer._print(self.args[0])}, {self.args[1]})".replace("_z", "z")
 
     tex_letter = "M"  # where a long formula names its moments
 
-    def tex_inside(self):
+    def tex_inside(self) -> Typeset:
         """(the integrand as it is printed, a function from its LaTeX to the node's)."""
         inside = self.args[0].expr.xreplace({Z[0]: sp.Symbol("z")})
         return inside, lambda body, _: rf"m_{{{self.args[1]}}}\!\left[{body}\right]"
 
 
-def _half_lines(f):
+def _half_lines(f: sp.Expr) -> list[tuple[sp.Expr, sp.Expr, sp.Expr]]:
     """(expression, lo, hi) covering the line, cut at 0, each in Z[0]."""
     out = []
     for e, lo, hi in pieces(f, Z[0]).intervals():
@@ -132,13 +135,13 @@ def _certifiable(f: sp.Expr, n: int) -> Moment:
     return Moment(Integrand(f), n)
 
 
-def _exact_algebraic(e, lo, hi, side, n):
+def _exact_algebraic(e: sp.Expr, lo: sp.Expr, hi: sp.Expr, side: int, n: int) -> sp.Expr | None:
     x = finite_parts.t
     a, b = (lo, hi) if side > 0 else (-hi, -lo)
     return finite_parts.exact(sp.expand(e.subs(Z[0], side * x) * (side * x) ** n), a, b)
 
 
-def _exact_half(g, lo, hi, side, n):
+def _exact_half(g: sp.Expr, lo: sp.Expr, hi: sp.Expr, side: int, n: int) -> sp.Expr | None:
     t = sp.Dummy("t", positive=True)
     g = g.subs(Z[0], side * t)
     a, b = (lo, hi) if side > 0 else (-hi, -lo)
@@ -157,7 +160,7 @@ def _exact_half(g, lo, hi, side, n):
     return None
 
 
-def _gaussian_rule(g, t, a, b):
+def _gaussian_rule(g: sp.Expr, t: sp.Symbol, a: sp.Expr, b: sp.Expr) -> sp.Expr | None:
     """∫_a^b g dt for a sum of c tᵐ e^{q(t)}, q of degree 2 at most and falling; None outside that class.
 
     With q = γ + βt - αt², F_m = ∫ tᵐ e^q obeys 2α F_{m+1} = β F_m + m F_{m-1} - tᵐ e^q: the antiderivative at once,
@@ -192,7 +195,7 @@ def _antiderivative(q: sp.Expr, m: int, t: sp.Symbol, at: sp.Expr) -> sp.Expr:
     return found
 
 
-def _eta_rule(g, t):
+def _eta_rule(g: sp.Expr, t: sp.Symbol) -> sp.Expr | None:
     """∫₀^∞ g dt for g polynomial in t and rational in v = e^{-ct} with denominator (1 + v)^b; None outside that
     class."""
     for head in records("form"):
@@ -252,13 +255,14 @@ def _eta(t: int) -> sp.Expr:
     return sp.log(2) if t == 1 else (1 - sp.Integer(2) ** (1 - t)) * sp.zeta(t)
 
 
-def _half_moment(e, lo, hi, n, power) -> arb:
+def _half_moment(e: sp.Expr, lo: sp.Expr, hi: sp.Expr, n: int, power: sp.Expr | None) -> arb:
     """Certified ∫ zⁿ (e - power) over one piece of a half-line; the finite part of ∫ zⁿ e if the side has no polynomial
     `power`."""
     side = half_line(lo, hi)
     if power is None and sp.oo in (hi, -lo):
         outer = e.subs(Z[0], side * finite_parts.t)
-        return side**n * finite_parts.outer_ball(outer, finite_parts.t, lo if side > 0 else -hi, n)
+        beyond: arb = side**n * finite_parts.outer_ball(outer, finite_parts.t, lo if side > 0 else -hi, n)
+        return beyond
     power = sp.S.Zero if power is None else power
     g, p = (h.subs(Z[0], side * Z[1]).xreplace({Z[1]: Z[0]}) for h in (e, power))
     a, b = (lo, hi) if side > 0 else (-hi, -lo)

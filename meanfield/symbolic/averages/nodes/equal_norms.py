@@ -7,12 +7,15 @@ the mean of ⟨f′f′⟩ over the correlations from the present one to 1, whic
 
 from __future__ import annotations
 
+from typing import Self
+
 import sympy as sp
+from sympy.printing.printer import Printer
 
 from meanfield.base.answers.results import InfiniteAverage, MeanFieldError
 from meanfield.base.symbols import P_POSITIVE, K, P, Z, distance
 from meanfield.functions.piecewise import pieces
-from meanfield.symbolic.averages.base import Defined
+from meanfield.symbolic.averages.base import Defined, Typeset, Write
 from meanfield.symbolic.averages.node import Average, Integrand, average, outermost
 
 _NO_PARAMETERS = sp.Tuple()
@@ -29,9 +32,10 @@ class Stretch(Defined):
     tex_letter = "S"
     is_ratio = True
 
-    def __new__(cls, body: Integrand, variance: sp.Expr, apart: sp.Expr, params: sp.Tuple = _NO_PARAMETERS):
+    def __new__(cls, body: Integrand, variance: sp.Expr, apart: sp.Expr, params: sp.Tuple = _NO_PARAMETERS) -> Self:
         body, params = without_numbers(body, params)
-        return super().__new__(cls, body, sp.sympify(variance), sp.sympify(apart), params)
+        made: Self = super().__new__(cls, body, sp.sympify(variance), sp.sympify(apart), params)
+        return made
 
     @property
     def function(self) -> sp.Expr:
@@ -73,11 +77,11 @@ class Stretch(Defined):
             return sp.S.Zero if self.apart == 0 else 2 * (self.second - self.product)
         return self.slope if self.apart == 0 else 2 * (self.second - self.product) / self.apart
 
-    def in_closed_form(self):
+    def in_closed_form(self) -> sp.Expr:
         found = self.doit()
         return self if found.has(Average) else found
 
-    def _eval_evalf(self, prec):
+    def _eval_evalf(self, prec: int) -> sp.Expr | None:
         if not self.is_number:
             return None
         if self.apart == 0:
@@ -93,7 +97,7 @@ class Stretch(Defined):
         lost = int(max(0, -sp.log(share, 2))) + 10
         return sp.N(self.definition(), int((prec + lost) / 3.3219) + 3)._eval_evalf(prec)
 
-    def over_symbols(self):
+    def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         own = sp.Tuple(*[P_POSITIVE[i] if p.is_positive else P[i] for i, p in enumerate(self.params)])
         return Stretch(self.args[0], K, distance, own), (self.variance, self.apart, *self.params)
 
@@ -107,20 +111,20 @@ class Stretch(Defined):
         a, b = (self.function.xreplace({Z[0]: sp.Symbol(n, real=True)}) for n in ("z_a", "z_b"))
         return a, b
 
-    def _difference(self, printer) -> str:
+    def _difference(self, printer: Printer) -> str:
         a, b = self.at_inputs()
-        return printer._print(a - b)
+        return str(printer._print(a - b))
 
-    def _sympystr(self, printer):
+    def _sympystr(self, printer: Printer) -> str:
         law = ", ".join(printer._print(e) for e in self.law)
         below = "/<(z_a - z_b)**2>" if self.is_ratio else ""
         return f"<({self._difference(printer)})**2>{below}_{{{law}}}"
 
-    def tex_inside(self):
+    def tex_inside(self) -> Typeset:
         """(f(z_a) - f(z_b) as it is printed, a function from its LaTeX to the node's)."""
         a, b = self.at_inputs()
 
-        def ends(body, write):
+        def ends(body: str, write: Write) -> str:
             law = ",".join(map(write, self.law))
             front = rf"\frac{{1}}{{{write(self.apart)}}} " if self.is_ratio else ""
             return rf"{front}\left\langle \left( {body} \right)^{{2}} \right\rangle_{{{law}}}"
@@ -145,7 +149,7 @@ def as_printed(e: sp.Expr) -> sp.Expr:
     return sp.expand(e.xreplace(found), deep=False) if found else e
 
 
-def without_numbers(body: Integrand, params) -> tuple[Integrand, sp.Tuple]:
+def without_numbers(body: Integrand, params: sp.Tuple) -> tuple[Integrand, sp.Tuple]:
     """The same with what became a number put into f: α → 1/10 must give the very node that was built with 1/10."""
     numbers = {P[i]: p for i, p in enumerate(params) if p.is_number and not p.has(Average)}
     if not numbers:

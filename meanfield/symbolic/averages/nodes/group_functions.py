@@ -8,15 +8,18 @@ slopes ∂F/∂z_i are needed: with Price's theorem Σ_i⟨∂_iF ∂_iF′⟩ =
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
+from typing import Self
 
 import sympy as sp
+from sympy.printing.printer import Printer
 
 from meanfield.base.answers.results import MeanFieldError, NoClosedForm
 from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z, distance, tilt
 from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import SWITCHES, pieces
-from meanfield.symbolic.averages.base import Node
+from meanfield.symbolic.averages.base import Node, Typeset, Write
 from meanfield.symbolic.averages.closed_form import closed_form
 from meanfield.symbolic.averages.node import Integrand
 
@@ -38,8 +41,16 @@ class Group(Node):
 
     is_enclosed = False
 
-    def __new__(cls, formula: Integrand, phi: Integrand, nodes, what, variables):
-        return super().__new__(cls, formula, phi, sp.Integer(nodes), sp.Integer(what), sp.Tuple(*variables))
+    def __new__(
+        cls,
+        formula: Integrand,
+        phi: Integrand,
+        nodes: int | sp.Integer,
+        what: int | sp.Integer,
+        variables: Iterable[sp.Expr],
+    ) -> Self:
+        made: Self = super().__new__(cls, formula, phi, sp.Integer(nodes), sp.Integer(what), sp.Tuple(*variables))
+        return made
 
     @property
     def formula(self) -> sp.Expr:
@@ -63,23 +74,23 @@ class Group(Node):
     def variables(self) -> tuple[sp.Expr, ...]:
         return tuple(self.args[-1])
 
-    def _eval_is_nonnegative(self):
+    def _eval_is_nonnegative(self) -> bool | None:
         return True if self.what in (SECOND, SLOPE, STRETCH, CHORD) else None
 
     def of(self, what: int) -> Group:
         """Another average of the same F over the same variables."""
         return self.over(self.variables, what)
 
-    def over(self, variables, what: int | None = None) -> Group:
+    def over(self, variables: Iterable[sp.Expr], what: int | None = None) -> Group:
         """The same average over other variables."""
         formula, phi, nodes = self.args[:3]
         return Group(formula, phi, nodes, self.what if what is None else what, variables)
 
-    def over_symbols(self):
+    def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         plain = {STRETCH: (K, distance), CHORD: (K_aa, K_bb, distance, tilt), RISE: (K_aa, K_bb)}.get(self.what)
         return self.over(plain or ((K,) if len(self.variables) == 1 else (K_aa, K_ab, K_bb))), self.variables
 
-    def _eval_evalf(self, prec):
+    def _eval_evalf(self, prec: int) -> None:
         if not self.is_number:
             return None
         raise MeanFieldError(
@@ -87,7 +98,7 @@ class Group(Node):
             "(propagate, check): they are not enclosed, and have no fixed points, lines or laws."
         )
 
-    def _eval_derivative(self, symbol):
+    def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
         """⟨F²⟩ by V: ⟨F z·∇F⟩/V; ⟨F F′⟩ by K_ab: ⟨∇F·∇F′⟩."""
         by = [v.diff(symbol) for v in self.variables]
         if self.what == SECOND:
@@ -98,28 +109,28 @@ class Group(Node):
             return sp.S.Zero
         return sp.Derivative(self, symbol, evaluate=False)  # with second slopes of F: it prints, and has no digits
 
-    def _names(self):
+    def _names(self) -> dict[sp.Symbol, sp.Symbol]:
         return {z: sp.Symbol(f"phi{k + 1}", real=True) for k, z in enumerate(Z[: self.nodes])}
 
-    def _sympystr(self, printer):
+    def _sympystr(self, printer: Printer) -> str:
         return self._printed(printer, printer._print(self.formula.xreplace(self._names())))
 
-    def _printed(self, printer, formula: str) -> str:
+    def _printed(self, printer: Printer, formula: str) -> str:
         law = ", ".join(printer._print(v) for v in self.variables)
         return f"<{_SHOWN[self.what]}; F = {formula}>_{{{law}}}"
 
     tex_letter = "F"
 
-    def tex_inside(self):
+    def tex_inside(self) -> Typeset:
         names = {z: sp.Symbol(rf"\varphi_{{{k + 1}}}", real=True) for k, z in enumerate(Z[: self.nodes])}
         return self.formula.xreplace(names), self._tex
 
-    def _tex(self, body, write) -> str:
+    def _tex(self, body: str, write: Write) -> str:
         law = ",".join(map(write, self.variables))
         return rf"\left\langle {_TEX[self.what]}; F = {body} \right\rangle_{{{law}}}"
 
 
-def group(formula: sp.Expr, phi: sp.Expr, nodes: int, what: int, variables) -> sp.Expr:
+def group(formula: sp.Expr, phi: sp.Expr, nodes: int, what: int, variables: Iterable[sp.Expr]) -> sp.Expr:
     """The average `what` of F, closed where the rule reaches; a `Group` elsewhere.
 
     Raises: MeanFieldError where φ has parameters without numbers.
@@ -153,7 +164,7 @@ def jumps(formula: sp.Expr, phi: sp.Expr, nodes: int) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _closed(formula: sp.Expr, phi: sp.Expr, nodes: int, what: int):
+def _closed(formula: sp.Expr, phi: sp.Expr, nodes: int, what: int) -> tuple[tuple[sp.Symbol, ...], sp.Expr] | None:
     """(names of the variables, closed form in them); None where the rule does not reach."""
     pairs = what in (PRODUCT, SLOPES)
     inputs = 2 if pairs else 1

@@ -7,10 +7,15 @@ two-dimensional integrals over values for any n, which `many_positions.maximum_a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Self
+
 import sympy as sp
+from sympy.printing.printer import Printer
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
+from meanfield.symbolic.averages.base import Typeset
 from meanfield.symbolic.averages.node import Integrand
 from meanfield.symbolic.averages.nodes.group_functions import Group
 
@@ -18,8 +23,11 @@ from meanfield.symbolic.averages.nodes.group_functions import Group
 class Largest(Group):
     """A `Group` whose F is the largest of φ(z_1) … φ(z_n), n ≥ 2, with no limit to n."""
 
-    def __new__(cls, phi: Integrand, nodes, what, variables):
-        return sp.Expr.__new__(cls, phi, sp.Integer(nodes), sp.Integer(what), sp.Tuple(*variables))
+    def __new__(
+        cls, phi: Integrand, nodes: int | sp.Integer, what: int | sp.Integer, variables: Iterable[sp.Expr]
+    ) -> Self:
+        made: Self = sp.Expr.__new__(cls, phi, sp.Integer(nodes), sp.Integer(what), sp.Tuple(*variables))
+        return made
 
     @property
     def formula(self) -> sp.Expr:
@@ -46,10 +54,10 @@ class Largest(Group):
         """(K_aa, K_ab, K_bb) of two inputs."""
         return self.variables
 
-    def over(self, variables, what: int | None = None) -> Largest:
+    def over(self, variables: Iterable[sp.Expr], what: int | None = None) -> Largest:
         return Largest(self.args[0], self.nodes, self.what if what is None else what, variables)
 
-    def _eval_evalf(self, prec):
+    def _eval_evalf(self, prec: int) -> None:
         if not self.is_number:
             return None
         raise MeanFieldError(
@@ -61,16 +69,16 @@ class Largest(Group):
     def _shown(self, name: str) -> str:
         return f"max{self.nodes}({name})"
 
-    def _sympystr(self, printer):
+    def _sympystr(self, printer: Printer) -> str:
         z = self.function.xreplace({Z[0]: sp.Symbol("z", real=True)})
         return self._printed(printer, self._shown(printer._print(z)))
 
-    def tex_inside(self):
+    def tex_inside(self) -> Typeset:
         z = self.function.xreplace({Z[0]: sp.Symbol("z", real=True)})
         front = rf"\max_{{{self.nodes}}} "
         return z, lambda body, write: self._tex(front + body, write)
 
 
-def largest(phi: sp.Expr, nodes: int, what: int, variables) -> Largest:
+def largest(phi: sp.Expr, nodes: int, what: int, variables: Iterable[sp.Expr]) -> Largest:
     """The node."""
     return Largest(Integrand(phi), nodes, what, variables)

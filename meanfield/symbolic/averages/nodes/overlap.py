@@ -10,17 +10,19 @@ hyperbolic functions of the two differences. Source: derived here; digits by `so
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import sympy as sp
+from sympy.printing.printer import Printer
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown
 from meanfield.base.symbols import K, Z, distance
-from meanfield.symbolic.averages.base import Node
+from meanfield.symbolic.averages.base import Node, Typeset, Write
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.averages.nodes.softmax_digits import digits
 
+Number: TypeAlias = sp.Expr | str | float  # what SymPy makes an exact number of
 VALUE, SLOPE, CHORD, BY_V, GROWTH, ENTROPY = KINDS = "value", "slope", "chord", "by_V", "growth", "entropy"
 _TEXT = {
     VALUE: ("Phi_{T}({V}, {C})", r"\Phi_{{{T}}}({V}, {C})"),
@@ -41,7 +43,7 @@ class Overlap(Node):
     is_enclosed = False
     moves_near_zero = True
 
-    def __new__(cls, T, V, D, kind):
+    def __new__(cls, T: Number, V: Number, D: Number, kind: str | sp.Integer) -> sp.Expr:
         T, V, D, kind = sp.sympify(T), sp.sympify(V), sp.sympify(D), kind if kind in KINDS else KINDS[int(kind)]
         if kind in (GROWTH, ENTROPY):
             D = sp.S.Zero
@@ -88,10 +90,10 @@ class Overlap(Node):
         """Another average of the same rows, or of others that are so far apart."""
         return type(self)(self.entries, self.variance, self.apart if apart is None else apart, kind)
 
-    def _eval_is_positive(self):
+    def _eval_is_positive(self) -> bool | None:
         return True if self.kind in (VALUE, SLOPE, CHORD, ENTROPY, GROWTH) else None
 
-    def over_symbols(self):
+    def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         if not self.entries.is_Integer:
             raise MeanFieldError(
                 f"{shown(self)} is a softmax over {shown(self.entries)} tokens, which has no value; give a number."
@@ -100,7 +102,7 @@ class Overlap(Node):
             return type(self)(self.entries, K, sp.S.Zero, self.kind), (self.variance,)
         return type(self)(self.entries, K, distance, self.kind), (self.variance, self.apart)
 
-    def doit(self, **hints: Any) -> sp.Expr:
+    def doit(self, **hints: object) -> sp.Expr:
         """The closed form, in averages over two Gaussians, where T = 2; itself elsewhere."""
         V, C = self.variance, self.variance - self.apart
         if self.entries != 2 or self.kind not in (VALUE, SLOPE) or self.apart == 0:
@@ -110,7 +112,7 @@ class Overlap(Node):
             return sp.S.Half + average(sp.tanh(Z[0] / 2) * sp.tanh(Z[1] / 2), law) / 2
         return average((1 - sp.tanh(Z[0] / 2) ** 2) * (1 - sp.tanh(Z[1] / 2) ** 2), law) / 4
 
-    def _eval_evalf(self, prec):
+    def _eval_evalf(self, prec: int) -> sp.Float | None:
         if self.free_symbols:
             return None
         bits = prec + 6
@@ -119,7 +121,7 @@ class Overlap(Node):
             raise MeanFieldError(f"{shown(self)} has a covariance of modulus above its variance.")
         return sp.Float(digits(self.kind, int(self.entries), V, D, bits), precision=prec)
 
-    def _eval_derivative(self, symbol):
+    def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
         V, D = self.variance, self.apart
         by_v, by_d = V.diff(symbol), D.diff(symbol)
         if by_v == 0 and by_d == 0:
@@ -135,11 +137,11 @@ class Overlap(Node):
             return by_v * (V * self.of(GROWTH) - (1 - self.of(VALUE)) / 2)
         return sp.Derivative(self, symbol, evaluate=False)  # of second order: it prints, and has no digits
 
-    def _sympystr(self, printer):
+    def _sympystr(self, printer: Printer) -> str:
         return _TEXT[self.kind][0].format(**{k: printer._print(e) for k, e in self._named().items()})
 
-    def tex_inside(self):
-        def ends(body, write):
+    def tex_inside(self) -> Typeset:
+        def ends(body: str, write: Write) -> str:
             return _TEXT[self.kind][1].format(**{k: write(e) for k, e in self._named().items()})
 
         return self.variance, ends
@@ -162,7 +164,7 @@ def _exact(T: sp.Expr, V: sp.Expr, D: sp.Expr, kind: str) -> sp.Expr | None:
     return None
 
 
-def overlap(T, V, D=0) -> sp.Expr:
+def overlap(T: Number, V: Number, D: Number = 0) -> sp.Expr:
     """Φ_T(V, C) = ⟨Σ_s A_s A'_s⟩, the mean overlap of two softmax rows, by D = V - C.
 
     T: the number of entries, an integer ≥ 1 (or a symbol: then it prints, and has no digits); V ≥ 0: the variance of an
@@ -179,7 +181,7 @@ def overlap(T, V, D=0) -> sp.Expr:
     return Overlap(T, V, D, VALUE)
 
 
-def overlap_slope(T, V, D=0) -> sp.Expr:
+def overlap_slope(T: Number, V: Number, D: Number = 0) -> sp.Expr:
     """∂_C Φ_T(V, C) = ⟨Σ_su ∂_u A_s ∂_u A'_s⟩ of two softmax rows, by D = V - C; as `overlap`.
 
     >>> overlap_slope(16, 0)
@@ -188,7 +190,7 @@ def overlap_slope(T, V, D=0) -> sp.Expr:
     return Overlap(T, V, D, SLOPE)
 
 
-def overlap_chord(T, V, D) -> sp.Expr:
+def overlap_chord(T: Number, V: Number, D: Number) -> sp.Expr:
     """(Φ_T(V, V) - Φ_T(V, C))/D, D = V - C: the mean of ∂_C Φ over the covariances from C to V; as `overlap`.
 
     It is ⟨Σ_s (A_s - A'_s)²⟩/2D, and keeps its digits however small D is. At D = 0 it is the slope.
@@ -199,17 +201,17 @@ def overlap_chord(T, V, D) -> sp.Expr:
     return Overlap(T, V, D, CHORD)
 
 
-def overlap_by_variance(T, V, D=0) -> sp.Expr:
+def overlap_by_variance(T: Number, V: Number, D: Number = 0) -> sp.Expr:
     """∂_V Φ_T(V, C) at fixed C, by D = V - C; as `overlap`."""
     return Overlap(T, V, D, BY_V)
 
 
-def overlap_growth(T, V) -> sp.Expr:
+def overlap_growth(T: Number, V: Number) -> sp.Expr:
     """dΦ_T(V, V)/dV, the growth of one row's inverse participation ratio."""
     return Overlap(T, V, 0, GROWTH)
 
 
-def softmax_entropy(T, V) -> sp.Expr:
+def softmax_entropy(T: Number, V: Number) -> sp.Expr:
     """-⟨Σ_s A_s log A_s⟩ of one softmax row, log T at V = 0; as `overlap`.
 
     >>> softmax_entropy(16, 0)

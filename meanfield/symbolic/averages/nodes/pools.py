@@ -11,16 +11,19 @@ Of two inputs the product, its slope ⟨∇f·∇f′⟩ = ∂⟨f f′⟩/∂K_
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
+from typing import Self
 
 import sympy as sp
+from sympy.printing.printer import Printer
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z, distance
 from meanfield.functions import zeros
 from meanfield.functions.piecewise import Pieces, pieces
-from meanfield.symbolic.averages.base import Node
+from meanfield.symbolic.averages.base import Node, Typeset, Write
 from meanfield.symbolic.averages.node import Integrand, average
 from meanfield.symbolic.averages.nodes.equal_norms import Stretch
 from meanfield.symbolic.averages.nodes.group_functions import PRODUCT, SLOPES, STRETCH
@@ -74,11 +77,11 @@ def _trend(p: Pieces, lo: sp.Expr, hi: sp.Expr) -> int | None:
     return 0 if not signs else None if len(signs) > 1 else signs.pop()
 
 
-def _between(t, lo, hi) -> bool:
+def _between(t: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> bool:
     return (lo == -sp.oo or zeros.compare(t, lo) > 0) and (hi == sp.oo or zeros.compare(hi, t) > 0)
 
 
-def _middle(a, b) -> sp.Expr:
+def _middle(a: sp.Expr, b: sp.Expr) -> sp.Expr:
     if a == -sp.oo:
         return sp.S.Zero if b == sp.oo else sp.Rational(str(sp.N(b, 20))) - 1
     if b == sp.oo:
@@ -174,8 +177,11 @@ class MaxProduct(_OfMaximum, Node):
 
     tex_letter = "M"
 
-    def __new__(cls, body: Integrand, cov, n, kind):
-        return super().__new__(cls, body, sp.Tuple(*cov), sp.Integer(n), sp.Integer(kind))
+    def __new__(
+        cls, body: Integrand, cov: Iterable[sp.Expr], n: int | sp.Integer, kind: int | sp.Integer
+    ) -> Self:
+        made: Self = super().__new__(cls, body, sp.Tuple(*cov), sp.Integer(n), sp.Integer(kind))
+        return made
 
     @property
     def function(self) -> sp.Expr:
@@ -197,32 +203,32 @@ class MaxProduct(_OfMaximum, Node):
         first, second = (ranked(pieces(self.function, Z[0]), self.kind, self.nodes, v) for v in (a, b))
         return first, second
 
-    def _eval_evalf(self, prec):
+    def _eval_evalf(self, prec: int) -> None:
         if not self.is_number:
             return None
         raise MeanFieldError(
             f"Digits of {self} are not available: pools of two inputs have those of doubles (propagate)."
         )
 
-    def _eval_derivative(self, symbol):
+    def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
         a, ab, b = self.cov
         if a.diff(symbol) != 0 or b.diff(symbol) != 0:
             raise MeanFieldError("The derivative of a pool of two inputs by a variance is not derived.")
         return ab.diff(symbol) * self.slope
 
-    def over_symbols(self):
+    def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         return Largest(self.args[0], self.nodes, PRODUCT, (K_aa, K_ab, K_bb)), self.cov
 
     at_inputs = Stretch.at_inputs
 
-    def _sympystr(self, printer):
+    def _sympystr(self, printer: Printer) -> str:
         one, other = (f"max{self.nodes}({printer._print(e)})" for e in self.at_inputs())
         return f"<{one}*{other}>_{{{', '.join(printer._print(c) for c in self.cov)}}}"
 
-    def tex_inside(self):
+    def tex_inside(self) -> Typeset:
         a, b = self.at_inputs()
 
-        def ends(body, write):
+        def ends(body: str, write: Write) -> str:
             law = ",".join(write(c) for c in self.cov)
             largest = rf"\max_{{{self.nodes}}}"
             return rf"\left\langle {largest} {body} \cdot {largest} {write(b)} \right\rangle_{{{law}}}"
@@ -233,8 +239,12 @@ class MaxProduct(_OfMaximum, Node):
 class MaxStretch(_OfMaximum, Stretch):
     """⟨(max_i φ(z_i) - max_i φ(z_i′))²⟩/apart over n independent pairs of one variance."""
 
-    def __new__(cls, body: Integrand, variance: sp.Expr, apart: sp.Expr, n, kind):
-        return sp.Expr.__new__(cls, body, sp.sympify(variance), sp.sympify(apart), sp.Integer(n), sp.Integer(kind))
+    def __new__(
+        cls, body: Integrand, variance: sp.Expr, apart: sp.Expr, n: int | sp.Integer, kind: int | sp.Integer
+    ) -> Self:
+        law = sp.sympify(variance), sp.sympify(apart)
+        made: Self = sp.Expr.__new__(cls, body, *law, sp.Integer(n), sp.Integer(kind))
+        return made
 
     @property
     def function(self) -> sp.Expr:
@@ -277,7 +287,7 @@ class MaxStretch(_OfMaximum, Stretch):
             half -= step**2 * sp.exp(-(b**2) / (2 * V)) / (2 * sp.pi * sp.sqrt(V)) * often
         return {sp.S.Zero: self.slope, sp.S.Half: sp.Rational(2, 3) * half}
 
-    def over_symbols(self):
+    def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         return Largest(self.args[0], self.nodes, STRETCH, (K, distance)), (self.variance, self.apart)
 
     def parts(self) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
@@ -285,14 +295,14 @@ class MaxStretch(_OfMaximum, Stretch):
         pair = MaxProduct(self.args[0], (K_aa, K_ab, K_bb), self.nodes, self.kind)
         return self.second, pair, pair.slope
 
-    def _difference(self, printer) -> str:
+    def _difference(self, printer: Printer) -> str:
         a, b = (f"max{self.nodes}({printer._print(e)})" for e in self.at_inputs())
         return f"{a} - {b}"
 
-    def tex_inside(self):
+    def tex_inside(self) -> Typeset:
         a, b = self.at_inputs()
 
-        def ends(body, write):
+        def ends(body: str, write: Write) -> str:
             law = ",".join(map(write, self.law))
             front = rf"\frac{{1}}{{{write(self.apart)}}} " if self.is_ratio else ""
             largest = rf"\max_{{{self.nodes}}}"

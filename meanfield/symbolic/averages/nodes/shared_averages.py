@@ -8,11 +8,14 @@ and h_k may hold the c's before it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import NoReturn, Self
 
 import mpmath as mp
 import sympy as sp
 from sympy.core.expr import AtomicExpr
+from sympy.printing.printer import Printer
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K_aa, K_bb, P, Z
@@ -31,21 +34,23 @@ class Program(AtomicExpr):
     """What is averaged: (c_k, h_k) in order, h_k in Z[0] and earlier c's, and F in the c's. An atom to SymPy."""
 
     __slots__ = ("lets", "value")
+    lets: Lets
+    value: sp.Expr
     is_number = False
 
-    def __new__(cls, lets: Lets, value: sp.Expr):
-        self = super().__new__(cls)
+    def __new__(cls, lets: Lets, value: sp.Expr) -> Self:
+        self: Self = super().__new__(cls)
         self.lets, self.value = lets, value
         return self
 
-    def __getnewargs__(self):
+    def __getnewargs__(self) -> tuple[Lets, sp.Expr]:
         return self.lets, self.value
 
-    def _hashable_content(self):
+    def _hashable_content(self) -> tuple[sp.Tuple, sp.Expr]:
         return sp.Tuple(*[sp.Tuple(c, h) for c, h in self.lets]), self.value
 
     @property
-    def free_symbols(self):
+    def free_symbols(self) -> set[sp.Basic]:
         return set()
 
     @property
@@ -53,15 +58,15 @@ class Program(AtomicExpr):
         """The symbols of its formulas."""
         return set().union(self.value.free_symbols, *[h.free_symbols for _, h in self.lets])
 
-    def map(self, function) -> Program:
+    def map(self, function: Callable[[sp.Expr], sp.Expr]) -> Program:
         return Program(tuple((c, function(h)) for c, h in self.lets), function(self.value))
 
-    def sort_key(self, order=None):
+    def sort_key(self, order: str | None = None) -> tuple[object, ...]:
         return self.class_key(), (1, (str(self.lets) + str(self.value),)), sp.S.One.sort_key(), sp.S.One
 
-    def _sympystr(self, printer):
+    def _sympystr(self, printer: Printer) -> str:
         means = {c: sp.Symbol(f"E[{printer._print(_named(h))}]") for c, h in self.lets}
-        return printer._print(self.value.xreplace(means))
+        return str(printer._print(self.value.xreplace(means)))
 
 
 def _named(e: sp.Expr) -> sp.Expr:
@@ -75,19 +80,21 @@ class Common(Node):
     tex_letter = "B"
     instead = "an average over what a batch shares is known in floats only: ask phase, phase_diagram or propagate"
 
-    def __new__(cls, body: Program, own: sp.Expr, shared: sp.Expr, params: sp.Tuple = _NONE):
+    def __new__(cls, body: Program, own: sp.Expr, shared: sp.Expr, params: sp.Tuple = _NONE) -> Self:
         numbers = {p: v for p, v in zip(P, params) if v.is_number}
         if numbers:
             kept = [i for i, v in enumerate(params) if not v.is_number]
             swap = numbers | {P[i]: P[k] for k, i in enumerate(kept)}
             body, params = body.map(lambda e: e.xreplace(swap)), sp.Tuple(*[params[i] for i in kept])
-        return super().__new__(cls, body, sp.sympify(own), sp.sympify(shared), params)
+        made: Self = super().__new__(cls, body, sp.sympify(own), sp.sympify(shared), params)
+        return made
 
     @property
     def body(self) -> Program:
         """The averages, with parameters put back."""
         swap = dict(zip(P, self.args[3]))
-        return self.args[0].map(lambda e: e.xreplace(swap)) if swap else self.args[0]
+        body: Program = self.args[0]
+        return body.map(lambda e: e.xreplace(swap)) if swap else body
 
     @property
     def own(self) -> sp.Expr:
@@ -103,13 +110,13 @@ class Common(Node):
     def params(self) -> sp.Tuple:
         return self.args[3]
 
-    def _eval_derivative(self, symbol):
+    def _eval_derivative(self, symbol: sp.Symbol) -> NoReturn:
         raise MeanFieldError(f"The derivative of {self} by {symbol} is not available: it is not derived.")
 
-    def _eval_is_extended_positive_negative(self, positive):
+    def _eval_is_extended_positive_negative(self, positive: bool) -> None:
         return None  # not by digits: those are a quadrature within a quadrature
 
-    def _eval_evalf(self, prec):
+    def _eval_evalf(self, prec: int) -> sp.Float | None:
         if not self.is_number:
             return None
         own, shared = (sp.N(v, int(prec / 3.3219) + 15) for v in (self.own, self.shared))
@@ -117,14 +124,14 @@ class Common(Node):
             raise MeanFieldError(f"{self} needs V > 0 and M ≥ 0; a neuron is constant over the batch, or K_ab < 0.")
         return sp.Float(str(_digits(self.body, own, shared, int(prec / 3.3219) + 3)), precision=prec)
 
-    def over_symbols(self):
+    def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         return Common(self.args[0], K_aa, K_bb, self.params), (self.own, self.shared)
 
-    def _sympystr(self, printer):
+    def _sympystr(self, printer: Printer) -> str:
         return f"<{printer._print(self.body)}>_{{{printer._print(self.own)}; {printer._print(self.shared)}}}"
 
-    def _latex(self, printer, exp=None):
-        names = {}
+    def _latex(self, printer: Printer, exp: str | None = None) -> str:
+        names: dict[sp.Symbol, sp.Symbol] = {}
         for c, h in self.body.lets:
             inner = printer._print(_named(h.xreplace(names)))
             names[c] = sp.Symbol(rf"\left\langle {inner} \right\rangle_{{m}}")
@@ -167,7 +174,7 @@ def common(value: sp.Expr, lets: Lets, own: sp.Expr, shared: sp.Expr) -> sp.Expr
 
 
 @lru_cache(maxsize=64)
-def _digits(body: Program, own, shared, digits: int):
+def _digits(body: Program, own: sp.Float, shared: sp.Float, digits: int) -> mp.mpf:
     """⟨F⟩ by quadrature within quadrature, inner panels ending at breaks, wherever they are at this m."""
     with mp.workdps(digits + 8):
         V, M = mp.mpmathify(own), mp.mpmathify(shared)
@@ -182,8 +189,8 @@ def _digits(body: Program, own, shared, digits: int):
         value = sp.lambdify(names, body.value, modules=modules)
         reach = mp.sqrt(2 * (digits + 10) * mp.log(10))
 
-        def at(m):
-            known: list = []
+        def at(m: mp.mpf) -> mp.mpf:
+            known: list[mp.mpf] = []
             for functions, breaks in read:
                 places = sorted((mp.re(b(*known)) - m) / mp.sqrt(V) for b in breaks)
                 ends = [-reach, *[min(max(x, -reach), reach) for x in places], reach]

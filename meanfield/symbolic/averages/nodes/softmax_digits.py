@@ -118,7 +118,9 @@ class _Fixed:
         return arb_mat(a * b) * self.unit
 
 
-def _marginal(rule: _Rule, low: arb, h: arb, n: int, V: arb, more: Callable | None = None) -> list[list[arb]]:
+def _marginal(
+    rule: _Rule, low: arb, h: arb, n: int, V: arb, more: Callable[[arb], arb] | None = None
+) -> list[list[arb]]:
     """⟨1 - e^{-X}⟩, ⟨X e^{-X}⟩, ⟨X² e^{-X}⟩ (and ⟨more(log X)⟩) of X = e^{u+y} at n places u of a lattice."""
     tick()
     variance = float(V)
@@ -150,7 +152,7 @@ def _marginal(rule: _Rule, low: arb, h: arb, n: int, V: arb, more: Callable | No
     return [fixed.product(m, x).entries() for m, x in [(whole, columns[0]), *((spread, x) for x in columns)]]
 
 
-def _until(f: Callable, last: float, beyond: arb) -> Callable:
+def _until(f: Callable[[arb], arb], last: float, beyond: arb) -> Callable[[arb], arb]:
     return lambda s: f(s) if s < last else beyond
 
 
@@ -247,7 +249,9 @@ def _along(rule: _Rule, V: arb, D: arb, wanted: Sequence[int]) -> dict[int, arb]
     return _integrals(rule.T, one, 2 * k * h * h, wanted)
 
 
-def _integrals(T: int, places, cell: arb, wanted: Sequence[int]) -> dict[int, arb]:
+def _integrals(
+    T: int, places: Iterable[tuple[arb, arb, arb, arb, arb, int]], cell: arb, wanted: Sequence[int]
+) -> dict[int, arb]:
     """What is wanted of the four integrals, from (1 - h, -h_u, -h_v, h_uv, h_uu + h_vv, weight) of each place."""
     total = dict.fromkeys(wanted, arb(0))
     for lost, by_u, by_v, both, second, weight in places:

@@ -11,17 +11,19 @@ A function that is homogeneous of degree k closes by the Gaussian rule: Pz has i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import Self
 
 import mpmath as mp
 import sympy as sp
+from sympy.printing.printer import Printer
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import P, Z
 from meanfield.functions.elementary import mpmath_functions
 from meanfield.functions.piecewise import pieces
-from meanfield.symbolic.averages.base import Node
+from meanfield.symbolic.averages.base import Node, Typeset, Write
 from meanfield.symbolic.averages.node import Average, Integrand, average
 
 
@@ -33,14 +35,15 @@ class SphereAverage(Node):
 
     tex_letter = "S"
 
-    def __new__(cls, f: Integrand, g: Integrand, size: sp.Expr, params: sp.Tuple):
+    def __new__(cls, f: Integrand, g: Integrand, size: sp.Expr, params: sp.Tuple) -> Self:
         numbers = {p: v for p, v in zip(P, params) if v.is_number}
         if numbers:  # α → 1/10 must give the very node that was built with 1/10
             kept = [i for i, v in enumerate(params) if not v.is_number]
             swap = numbers | {P[i]: P[k] for k, i in enumerate(kept)}
             f, g = (Integrand(_plain(e.expr.xreplace(swap))) for e in (f, g))
             params = sp.Tuple(*[params[i] for i in kept])
-        return super().__new__(cls, f, g, sp.sympify(size), params)
+        made: Self = super().__new__(cls, f, g, sp.sympify(size), params)
+        return made
 
     @property
     def functions(self) -> tuple[sp.Expr, sp.Expr]:
@@ -55,18 +58,18 @@ class SphereAverage(Node):
 
     @property
     def of_pair(self) -> bool:
-        return self.args[1].expr != 1
+        return bool(self.args[1].expr != 1)
 
-    def over_symbols(self):
+    def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         return self, ()  # it depends on no variance, and its parameters are numbers before it is compiled
 
     is_number = False  # or SymPy would take digits, a quadrature within a quadrature, to see the sign of a sum
 
-    def _eval_is_positive(self):
+    def _eval_is_positive(self) -> bool | None:
         f, _ = self.functions
         return True if not self.of_pair and f.is_Pow and f.exp == 2 else None
 
-    def doit(self, **hints):
+    def doit(self, **hints: object) -> sp.Expr:
         f, g = self.functions
         degree = [_degree(e) for e in (f, g)]
         if None in degree:
@@ -75,26 +78,26 @@ class SphereAverage(Node):
         whole = average(f * g.xreplace({Z[0]: Z[1]}), (1, rho, 1) if self.of_pair else 1).doit()
         return self if whole.has(Average) else whole / _radial(sp.Add(*degree), self.size - 1)
 
-    def in_closed_form(self):
+    def in_closed_form(self) -> sp.Expr:
         return self.doit()
 
-    def _eval_evalf(self, prec):
+    def _eval_evalf(self, prec: int) -> sp.Float | None:
         if self.free_symbols:
             return None
         digits = int(prec / 3.3219) + 3
         both = (with_numbers(e, lambda a: sp.N(a, digits + 5)) for e in self.functions)
         return sp.Float(str(_digits(*both, self.size, digits)), precision=prec)
 
-    def _shown(self):
+    def _shown(self) -> sp.Expr:
         a, b = (sp.Symbol(n, real=True) for n in ("y_a", "y_b"))
         f, g = self.functions
         return f.xreplace({Z[0]: a}) * g.xreplace({Z[0]: b}) if self.of_pair else f.xreplace({Z[0]: sp.Symbol("y")})
 
-    def _sympystr(self, printer):
+    def _sympystr(self, printer: Printer) -> str:
         return f"<{printer._print(self._shown())}>_{{|B| = {self.size}}}"
 
-    def tex_inside(self):
-        def ends(body, write):
+    def tex_inside(self) -> Typeset:
+        def ends(body: str, write: Write) -> str:
             return rf"\left\langle {body} \right\rangle_{{|B| = {self.size}}}"
 
         return self._shown(), ends
@@ -175,7 +178,7 @@ def _radial(k: sp.Expr, freedom: int) -> sp.Expr:
 
 
 @lru_cache(maxsize=256)
-def _digits(f: sp.Expr, g: sp.Expr, size: int, digits: int):
+def _digits(f: sp.Expr, g: sp.Expr, size: int, digits: int) -> mp.mpf:
     """⟨f(y_a) g(y_b)⟩ by nested quadrature in the angles t = sin θ, s = sin ψ, panels ending at breaks."""
     with mp.workdps(digits + 10):
         n, root = size, mp.sqrt(size - 1)
@@ -183,16 +186,16 @@ def _digits(f: sp.Expr, g: sp.Expr, size: int, digits: int):
         breaks = [[mp.mpf(sp.N(b, digits + 15)) / root for b in pieces(e, Z[0]).breaks] for e in (f, g)]
         rho, side = mp.mpf(-1) / (n - 1), mp.sqrt(1 - mp.mpf(1) / (n - 1) ** 2)
 
-        def panels(places, more=()):
+        def panels(places: Iterable[mp.mpf], more: Iterable[mp.mpf] = ()) -> list[mp.mpf]:
             inner = sorted({mp.asin(b) for b in places if abs(b) < 1} | {x for x in more if abs(x) < mp.pi / 2})
             return [-mp.pi / 2, *inner, mp.pi / 2]
 
-        def inner(t):
+        def inner(t: mp.mpf) -> mp.mpf:
             if g == 1:
                 return mp.mpf(1)
             far = side * mp.sqrt(1 - t * t)
 
-            def at(psi):
+            def at(psi: mp.mpf) -> mp.mpf:
                 return other(root * (rho * t + far * mp.sin(psi))) * mp.cos(psi) ** (n - 4)
 
             places = [(b - rho * t) / far for b in breaks[1]] if far > 0 else []
@@ -201,14 +204,14 @@ def _digits(f: sp.Expr, g: sp.Expr, size: int, digits: int):
         # where a break of g leaves the circle of y_b
         leaves = [e for b in breaks[1] if abs(b) < 1 for e in _leaving(b, rho, side)]
 
-        def outer(theta):
+        def outer(theta: mp.mpf) -> mp.mpf:
             t = mp.sin(theta)
             return one(root * t) * mp.cos(theta) ** (n - 3) * inner(t)
 
         return mp.quad(outer, panels(breaks[0], leaves)) / _weight(n - 3)
 
 
-def _leaving(b, rho, side):
+def _leaving(b: mp.mpf, rho: mp.mpf, side: mp.mpf) -> list[mp.mpf]:
     """The angles θ at which ρ sin θ ± √(1 - ρ²) cos θ = b."""
     out = []
     for sign in (1, -1):
@@ -220,6 +223,6 @@ def _leaving(b, rho, side):
     return out
 
 
-def _weight(k: int):
+def _weight(k: int) -> mp.mpf:
     """∫ cos^k over (-π/2, π/2)."""
     return mp.sqrt(mp.pi) * mp.gamma(mp.mpf(k + 1) / 2) / mp.gamma(mp.mpf(k) / 2 + 1)

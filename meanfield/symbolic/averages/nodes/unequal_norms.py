@@ -10,8 +10,11 @@ of f's is (a - b)² + 2(ab - ⟨f f⟩), and the second share, too, is a sum of 
 
 from __future__ import annotations
 
+from typing import Self
+
 import sympy as sp
 from sympy.printing.precedence import PRECEDENCE
+from sympy.printing.printer import Printer
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K_aa, K_bb, Z, distance, tilt
@@ -30,9 +33,12 @@ class Chord(Stretch):
     not: compiled forms read it, `doit()` and `evalf(n)` the definition.
     """
 
-    def __new__(cls, body: Integrand, A, B, apart, tilt, params: sp.Tuple = _NO_PARAMETERS):
+    def __new__(
+        cls, body: Integrand, A: sp.Expr, B: sp.Expr, apart: sp.Expr, tilt: sp.Expr, params: sp.Tuple = _NO_PARAMETERS
+    ) -> Self:
         body, params = without_numbers(body, params)
-        return sp.Expr.__new__(cls, body, *map(sp.sympify, (A, B, apart, tilt)), params)
+        made: Self = sp.Expr.__new__(cls, body, *map(sp.sympify, (A, B, apart, tilt)), params)
+        return made
 
     @property
     def variances(self) -> tuple[sp.Expr, sp.Expr]:
@@ -75,7 +81,7 @@ class Chord(Stretch):
     def law(self) -> tuple[sp.Expr, ...]:
         return *self.variances, self.apart
 
-    def over_symbols(self):
+    def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         refuse_parameters(self)
         plain = (K_aa, K_bb, distance, tilt)
         kind = Turn if isinstance(self, Turn) else Chord
@@ -102,10 +108,10 @@ class Turn(Chord):
         whole = 2 * (sp.sqrt(one) * sp.sqrt(other) - self.product)
         return whole / self.apart if self.is_ratio else whole
 
-    def _sympystr(self, printer):
-        return printer.parenthesize(self.definition(), PRECEDENCE["Mul"])
+    def _sympystr(self, printer: Printer) -> str:
+        return str(printer.parenthesize(self.definition(), PRECEDENCE["Mul"]))
 
-    def _latex(self, printer, exp=None):
+    def _latex(self, printer: Printer, exp: str | None = None) -> str:
         text = rf"\left( {printer._print(self.definition())} \right)"
         return text if exp is None else rf"{text}^{{{exp}}}"
 
@@ -124,9 +130,10 @@ class Rise(Defined):
 
     precedence = PRECEDENCE["Mul"]
 
-    def __new__(cls, body: Integrand, A, B, params: sp.Tuple = _NO_PARAMETERS):
+    def __new__(cls, body: Integrand, A: sp.Expr, B: sp.Expr, params: sp.Tuple = _NO_PARAMETERS) -> Self:
         body, params = without_numbers(body, params)
-        return super().__new__(cls, body, sp.sympify(A), sp.sympify(B), params)
+        made: Self = super().__new__(cls, body, sp.sympify(A), sp.sympify(B), params)
+        return made
 
     function, params = Stretch.function, Stretch.params
 
@@ -136,23 +143,23 @@ class Rise(Defined):
             return average(self.function, a).derivative_cov(0, 0)
         return (average(self.function, a) - average(self.function, b)) / (a - b)
 
-    def _eval_evalf(self, prec):
+    def _eval_evalf(self, prec: int) -> sp.Expr | None:
         if not self.is_number:
             return None
         a, b = self.args[1:3]
         lost = 0 if a == b else int(max(0, -sp.log(sp.N(abs(a - b) / max(a, b), 15), 2)))
         return sp.N(self.definition(), int((prec + lost) / 3.3219) + 3)._eval_evalf(prec)
 
-    def over_symbols(self):
+    def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         refuse_parameters(self)
         return Rise(self.args[0], K_aa, K_bb), self.args[1:3]
 
-    def _sympystr(self, printer):
+    def _sympystr(self, printer: Printer) -> str:
         a, b = self.args[1:3]
         f = average(self.function, a), average(self.function, b)
         return f"({printer._print(f[0])} - {printer._print(f[1])})/({printer._print(a - b)})"
 
-    def _latex(self, printer, exp=None):
+    def _latex(self, printer: Printer, exp: str | None = None) -> str:
         a, b = self.args[1:3]
         over = printer._print(average(self.function, a) - average(self.function, b))
         text = rf"\frac{{{over}}}{{{printer._print(a - b)}}}"
