@@ -360,12 +360,13 @@ def _far_bounded(e):
     e = sp.expand(e)
     power = sp.Add(*[t for t in sp.Add.make_args(e) if t.is_polynomial(x)])
     rest = [bound(t, x, 1) for t in sp.Add.make_args(e) if not t.is_polynomial(x)]
-    if power == 0 or any(b is None or b.c > 0 for b in rest):
+    known = [b for b in rest if b is not None]
+    if power == 0 or len(known) < len(rest) or any(b.c > 0 for b in known):
         return None
     poly = sp.Poly(power, x)
-    if any(b.p >= poly.degree() for b in rest):
+    if any(b.p >= poly.degree() for b in known):
         return None
-    return _dominates(poly, [(b.A, b.p, 0.0) for b in rest])
+    return _dominates(poly, [(b.A, b.p, 0.0) for b in known])
 
 
 def _dominates(lead: sp.Poly, rest: list[tuple[float, float, float]]):

@@ -309,7 +309,6 @@ def _hidden(expr, known):
     def size(k):
         return float(abs(evaluate(expr, k, 12)).mid())
 
-    found = []
     for (a, s), (b, t), (c, r) in zip(known, known[1:], known[2:]):
         if not s == t == r or rough_sign(expr, a, c) or not (size(b) < size(a) and size(b) < size(c)):
             continue
@@ -320,14 +319,14 @@ def _hidden(expr, known):
             f1, f2 = (s * float(evaluate(expr, k).mid()) for k in (k1, k2))
             for k, f in ((k1, f1), (k2, f2)):
                 if f < 0 and sign_at(expr, k) == -s:
-                    return [*found, (a, k), (k, c)]
+                    return [(a, k), (k, c)]
             if f1 < f2:
                 hi = m2
             else:
                 lo = m1
             if hi - lo < 1e-7:
                 break
-    return found
+    return []
 
 
 def refine(expr: sp.Expr, bracket: tuple[sp.Expr, sp.Expr], digits: int = 30) -> Root:

@@ -174,7 +174,7 @@ def _closed_ranges(form, truth, body):
 
     truth: balls of the form on `LADDER`; body: what makes statements of an expression.
     """
-    best = ([], form, math.inf)
+    best: tuple[list[tuple[float, float]], sp.Expr, float] = ([], form, math.inf)
     for candidate in printing.stable_forms(form):
         f = printing.interpret(f"def f(K, T):\n{body(candidate)}", "f")
         errors = [_relative(f, k, ball) for k, ball in zip(LADDER, truth)]
