@@ -82,7 +82,7 @@ def record(cls: C) -> C:
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def fits(function: Callable[..., Any], args: tuple, settings: dict[str, Any]) -> None:
+def fits(function: Callable[..., Any], args: tuple[Any, ...], settings: dict[str, Any]) -> None:
     """Refuse arguments that the signature has no place for, or that it lacks."""
     signature = inspect.signature(function)
     try:

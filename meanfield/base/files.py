@@ -33,7 +33,7 @@ LOOK = {
 }
 
 
-def write_whole(path: str | os.PathLike, content: bytes) -> Path:
+def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
     """Put `content` at `path` in one step: a reader sees the old file or the new one, never a part.
 
     Raises: MeanFieldError where the folder is missing or cannot be written.
@@ -97,7 +97,7 @@ def figure_of(drawn: Any) -> Any:
     return panel.get_figure(root=True)
 
 
-def save(drawn: Any, path: str | os.PathLike) -> Path:
+def save(drawn: Any, path: str | os.PathLike[str]) -> Path:
     """Write a figure, that of some Axes, or that of what a function draws, as PNG (300 dots per inch), PDF or SVG, by
     the path's suffix; whole or not at all."""
     target = Path(path)

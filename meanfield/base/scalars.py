@@ -13,6 +13,7 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 
@@ -152,10 +153,11 @@ def number_of(name: str, u: float) -> float:
 
 @lru_cache(maxsize=64)
 def _compiled(scalar: Scalar) -> Callable[[float], float]:
-    scope: dict = {"math": math}
+    scope: dict[str, Any] = {"math": math}
     text = f"return {scalar.texts[0].format(u='u')}"
     exec(f"{helpers(text, scalar)}\ndef f(u):\n    {text}", scope)  # the scalar's own text
-    return scope["f"]
+    compiled: Callable[[float], float] = scope["f"]
+    return compiled
 
 
 def helpers(text: str, *more: Scalar) -> str:

@@ -8,9 +8,12 @@ and `P` (parameters inside an average; `P_POSITIVE` where one is known to be > 0
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from typing import Any
 
 import sympy as sp
 from sympy.core.function import ArgumentIndexError
+from sympy.printing.printer import Printer
 
 sigma_w = sp.Symbol("sigma_w", nonnegative=True)
 sigma_b = sp.Symbol("sigma_b", nonnegative=True)
@@ -90,7 +93,7 @@ def steep(e: sp.Expr) -> bool:
 
 def _is_steep(number: sp.Expr) -> bool:
     if number.is_Rational:
-        return abs(number.p) > MOST_DEGREE or number.q > MOST_DEGREE
+        return bool(abs(number.p) > MOST_DEGREE or number.q > MOST_DEGREE)
     return bool(number.is_number and number.is_real and abs(sp.N(number, 6)) > MOST_DEGREE)  # π^64
 
 
@@ -133,7 +136,7 @@ def steep_exponentials(*expressions: sp.Expr) -> dict[sp.Expr, sp.Symbol]:
 SMALL_DEGREE = 60  # in a common base of exponentials, up to which factors among their powers are looked for
 
 
-def _degree(exponentials) -> int:
+def _degree(exponentials: Iterable[sp.Expr]) -> int:
     """The largest power that one of them is of a common base, e^{u/n} of e^u at least."""
     rates: dict[sp.Expr, set[sp.Rational]] = {}
     for a in exponentials:
@@ -157,33 +160,33 @@ class HeadFunction(sp.Function):
     at_zero: sp.Expr | None = None
 
     @classmethod
-    def written(cls, u) -> sp.Expr:
+    def written(cls, u: sp.Expr) -> sp.Expr:
         raise NotImplementedError
 
     @classmethod
-    def slope(cls, u) -> sp.Expr:
+    def slope(cls, u: sp.Expr) -> sp.Expr:
         raise NotImplementedError
 
     @classmethod
-    def eval(cls, u):
+    def eval(cls, u: sp.Expr) -> sp.Expr | None:
         if u is sp.S.Zero:
             return cls.at_zero
         if cls.parity and u.could_extract_minus_sign():
             return cls.parity * cls(-u)
         return None
 
-    def fdiff(self, argindex=1):
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
         if argindex != 1:
             raise ArgumentIndexError(self, argindex)
         return self.slope(self.args[0])
 
-    def _eval_rewrite_as_exp(self, u, **kwargs):
+    def _eval_rewrite_as_exp(self, u: sp.Expr, **kwargs: Any) -> sp.Expr:
         return self.written(u).rewrite(sp.exp)
 
-    def _eval_evalf(self, prec):
+    def _eval_evalf(self, prec: int) -> sp.Expr:
         return self.written(self.args[0])._eval_evalf(prec)
 
-    def _latex(self, printer, exp=None):
+    def _latex(self, printer: Printer, exp: str | None = None) -> str:
         body = rf"\operatorname{{{type(self).__name__}}}\left({printer._print(self.args[0])}\right)"
         return body if exp is None else rf"{body}^{{{exp}}}"
 
@@ -195,15 +198,15 @@ class sigmoid(HeadFunction):
     at_zero = sp.S.Half
 
     @classmethod
-    def written(cls, u):
+    def written(cls, u: sp.Expr) -> sp.Expr:
         return 1 / (1 + sp.exp(-u))
 
     @classmethod
-    def slope(cls, u):
+    def slope(cls, u: sp.Expr) -> sp.Expr:
         return sigmoid(u) * sigmoid(-u)
 
     @classmethod
-    def eval(cls, u):
+    def eval(cls, u: sp.Expr) -> sp.Expr | None:
         if u in (sp.S.Infinity, sp.S.NegativeInfinity):
             return sp.S.One if u is sp.S.Infinity else sp.S.Zero
         return super().eval(u)
@@ -216,11 +219,11 @@ class softplus(HeadFunction):
     at_zero = sp.log(2)
 
     @classmethod
-    def written(cls, u):
+    def written(cls, u: sp.Expr) -> sp.Expr:
         return sp.log(1 + sp.exp(u))
 
     @classmethod
-    def slope(cls, u):
+    def slope(cls, u: sp.Expr) -> sp.Expr:
         return sigmoid(u)
 
 
@@ -232,17 +235,17 @@ def recognise(expr: sp.Expr) -> sp.Expr:
         lambda e: sp.exp(e.exp * sp.log(e.base)),
     )
 
-    def is_one_plus_exp(e):
-        return e.is_Add and len(e.args) == 2 and sp.S.One in e.args and any(isinstance(a, sp.exp) for a in e.args)
+    def is_one_plus_exp(e: sp.Expr) -> bool:
+        return bool(e.is_Add and len(e.args) == 2 and sp.S.One in e.args and any(isinstance(a, sp.exp) for a in e.args))
 
-    def exponent(e):
+    def exponent(e: sp.Expr) -> sp.Expr:
         return next(a.args[0] for a in e.args if isinstance(a, sp.exp))
 
     expr = expr.replace(
         lambda e: isinstance(e, sp.log) and is_one_plus_exp(e.args[0]), lambda e: softplus(exponent(e.args[0]))
     )
 
-    def quotient(e):
+    def quotient(e: sp.Expr) -> sp.Expr:
         for factor in e.args:
             if factor.is_Pow and factor.exp == -1 and is_one_plus_exp(factor.base):
                 u = exponent(factor.base)

@@ -127,7 +127,8 @@ class Schedule(_Shown):
 
 def scheduled(block: int, blocks: int, value: float, beta: float, total: float) -> float:
     """The deviation of a `Schedule` of these numbers in one of L blocks; the input layer, 0, has that of the first."""
-    return value * max(block, 1) ** (-0.5 * beta) * max(blocks, 1) ** (-0.5 * total)
+    deviation: float = value * max(block, 1) ** (-0.5 * beta) * max(blocks, 1) ** (-0.5 * total)
+    return deviation
 
 
 Deviation = Number | Schedule

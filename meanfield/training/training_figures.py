@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.answers.drawing import COLOURS, LOOK, STYLES, WIDTH, drawn, figure_of, new_figure, require
+from meanfield.base.answers.drawing import COLOURS, STYLES, WIDTH, drawn
 from meanfield.base.errors import MeanFieldError
+from meanfield.base.files import LOOK, figure_of, new_figure, require
 from meanfield.base.quantities import mathtext
 
 FINE = 60  # places between those of a map at which ξ is drawn

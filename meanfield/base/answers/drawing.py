@@ -277,7 +277,7 @@ def _like_a_power(decades: Any, layers: Any) -> bool:
     if layers[-1] < 100 or len(layers) < 100:
         return False
     factor = abs(decades[-1] - decades[len(decades) // 2])
-    return 0.1 < factor < 1.3
+    return bool(0.1 < factor < 1.3)
 
 
 def _point(run: Any, i: int) -> str:

@@ -96,7 +96,7 @@ class Result:
         found = {name: cell(getattr(self, name)) for name in names}
         return {name: value for name, value in found.items() if value is not ...}
 
-    def to_json(self, path: str | os.PathLike | None = None) -> str:
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """`data()` as JSON text with the name of the result; path: a file that is written, too, whole or not at all."""
         package: Any = sys.modules["meanfield"]
         head = {"schema": 1, "meanfield": package.__version__, "result": type(self).__name__}
@@ -123,7 +123,7 @@ class Result:
         return xarray.Dataset(found.columns, found.coords, {k: v for k, v in found.attrs.items() if v is not None})
 
     @validated
-    def save(self, path: str | os.PathLike) -> Path:
+    def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it to a file, whole or not at all, and return the path. The suffix decides: .json (`data`), .csv and
         .npz (arrays), .tex (`latex`), .html (as in a notebook), .png, .pdf and .svg (`plot`)."""
         refuse_no_path(path, "What a result is saved as")

@@ -73,8 +73,8 @@ def _foreign(name: str) -> str:
 def _is_long(number: sp.Expr) -> bool:
     """Whether a decimal or a fraction has more digits than are printed."""
     if number.is_Float:
-        return number._prec > 45
-    return max(abs(number.p), number.q) >= 10**DIGITS
+        return bool(number._prec > 45)
+    return bool(max(abs(number.p), number.q) >= 10**DIGITS)
 
 
 def after(symbol: sp.Symbol) -> str:
@@ -162,7 +162,8 @@ class Names:
         inside, ends = node.tex_inside()
 
         def around(e: sp.Expr) -> str:
-            return ends(tex(e), lambda c: tex(c.xreplace(self.known)))
+            text: str = ends(tex(e), lambda c: tex(c.xreplace(self.known)))
+            return text
 
         shared = any(n != node and hasattr(n, "tex_inside") and n.tex_inside()[0] == inside for n in self.known)
         if shared and width(tex(inside), self.size) > self.limit / 3:

@@ -59,17 +59,20 @@ def _long(r: sp.Rational) -> bool:
 class _Legible(StrPrinter):
     """Text with `legible` numbers, inside the nodes of an expression too."""
 
-    def _print_Rational(self, r):
-        return super()._print(sp.Float(r, DECIMALS)) if _long(r) else super()._print_Rational(r)
+    def _print_Rational(self, r: sp.Rational) -> str:
+        printed: str = super()._print(sp.Float(r, DECIMALS)) if _long(r) else super()._print_Rational(r)
+        return printed
 
-    def _print_Mul(self, product):
+    def _print_Mul(self, product: sp.Mul) -> str:
         shown = [sp.Float(a, DECIMALS) if a.is_Rational and _long(a) else a for a in product.args]
-        return super()._print_Mul(product if tuple(shown) == product.args else sp.Mul(*shown))
+        printed: str = super()._print_Mul(product if tuple(shown) == product.args else sp.Mul(*shown))
+        return printed
 
 
 def text(e: sp.Expr) -> str:
     """The expression as text, with decimals as `legible` has them."""
-    return _Legible().doprint(e)
+    printed: str = _Legible().doprint(e)
+    return printed
 
 
 def named(parts: Iterable[sp.Expr]) -> tuple[list[sp.Expr], list[str]]:

@@ -52,7 +52,7 @@ class Saved(Numbers):
         return one_line("Saved", f"{self.kind}: {names}")
 
 
-def load(path: str | os.PathLike) -> Saved:
+def load(path: str | os.PathLike[str]) -> Saved:
     """What was saved in a .json or .npz file by a result's `save` or `to_json`.
 
     Returns: `Saved`, whose arrays and plain values are attributes and items. Nothing in a file is run. Raises:

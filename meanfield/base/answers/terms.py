@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -184,7 +184,7 @@ def _crossing(first: Size, second: Size) -> float:
     return _exp(_bisected(excess, ts[last], ts[last + 1])) if last + 1 < STEPS else math.inf
 
 
-def _of_powers(c: float, p: float, q: float, excess) -> float:
+def _of_powers(c: float, p: float, q: float, excess: Callable[[float], float]) -> float:
     """The same of powers and logarithms, whose ratio e^c x^p (log x)^q falls beyond log x = -q/p at the latest."""
     if (p, q) == (0, 0):
         return 1.0
@@ -203,7 +203,7 @@ def _of_powers(c: float, p: float, q: float, excess) -> float:
     return _exp(_bisected(excess, low, high))
 
 
-def _bisected(excess, low: float, high: float) -> float:
+def _bisected(excess: Callable[[float], float], low: float, high: float) -> float:
     for _ in range(200):
         middle = (low + high) / 2
         if excess(middle) > 0:

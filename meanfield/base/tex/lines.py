@@ -13,6 +13,7 @@ from meanfield.base.tex.read import Node, read, write
 from meanfield.base.tex.width import bracket_size, measure
 
 INDENT = r"\quad "  # of continuation lines
+Opening = tuple[int, tuple[Node, ...], tuple[Node, ...], tuple[Node, ...], bool]  # what `_open` makes of a node
 _SIGNS = ("+", "-")
 _SHARES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6)  # of the room, that a piece may take
 
@@ -139,7 +140,7 @@ def _chunks_of_term(term: tuple[Node, ...], room: float, size: str, depth: int, 
     return _opened(term, room, size, depth, cost)
 
 
-def _open(term: tuple[Node, ...], i: int, size: str):
+def _open(term: tuple[Node, ...], i: int, size: str) -> Opening | None:
     """(nodes to drop before, opening, inside, closing, whether a bracket stands around it) of a node, if it opens."""
     n = term[i]
     if n.kind == "group" and len(n.parts[0]) == 1 and n.parts[0][0].kind == "left":
@@ -160,7 +161,7 @@ def _open(term: tuple[Node, ...], i: int, size: str):
     return None
 
 
-def _fraction(n: Node, size: str):
+def _fraction(n: Node, size: str) -> Opening | None:
     top, bottom = n.parts
     over, under = measure(top, size).width, measure(bottom, size).width
     if over >= under:
@@ -194,7 +195,7 @@ def _factors(term: tuple[Node, ...]) -> list[tuple[Node, ...]]:
     return [tuple(f) for f in out]
 
 
-def _product(term, room: float, size: str, depth: int, cost: int | None) -> list[_Chunk]:
+def _product(term: tuple[Node, ...], room: float, size: str, depth: int, cost: int | None) -> list[_Chunk]:
     """A product cut between factors, so that no piece is wider than the room where its factors are not."""
     pieces: list[tuple[Node, ...]] = []
     for f in _factors(term):

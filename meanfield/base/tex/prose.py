@@ -105,7 +105,7 @@ def escape(text: str) -> str:
     return out.replace("$$", "")
 
 
-def _lowered(power: re.Match) -> str:
+def _lowered(power: re.Match[str]) -> str:
     return power[0].translate(_LOWERED)
 
 
@@ -206,7 +206,7 @@ def formula(text: str) -> str:
     text = re.sub(r"\^{(\w)}", r"^\1", text)
     text = re.sub(r"<([^<>]*)>_\{", r"\\langle \1\\rangle_{", text)
 
-    def name(m: re.Match) -> str:
+    def name(m: re.Match[str]) -> str:
         word, rest = m[0], text[m.end() : m.end() + 1]
         if word in _NAMES:
             return _NAMES[word]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from meanfield.base.answers.drawing import COLOURS, LOOK, STYLES, WIDTH, drawn, new_figure, require
+from meanfield.base.answers.drawing import COLOURS, STYLES, WIDTH, drawn
+from meanfield.base.files import LOOK, new_figure, require
 from meanfield.parametrizations.coordinates.coordinate_rows import CoordinateRow, where
 
 PANELS = (
