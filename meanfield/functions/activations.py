@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 import sympy as sp
 
@@ -186,8 +187,8 @@ def _is_zero(e: sp.Expr) -> bool:
         if abs(value) > 1e-25 or getattr(value, "_prec", 1) > 1:  # SymPy leaves one bit to what it cannot tell from 0
             return False
     if steep(e):  # SymPy would write out tanh(10^6) as a quotient of powers of e
-        return sp.expand(e) == 0
-    return sp.simplify(e.rewrite(sp.exp)) == 0 or sp.simplify(e) == 0
+        return bool(sp.expand(e) == 0)
+    return bool(sp.simplify(e.rewrite(sp.exp)) == 0 or sp.simplify(e) == 0)
 
 
 # name: (formula in z, parameters with defaults)
@@ -354,7 +355,7 @@ def _given_as(what: object) -> str:
     return shown(what)
 
 
-def _from_function(function: Callable, parameters: dict[str, object]) -> Activation:
+def _from_function(function: Callable[..., Any], parameters: dict[str, object]) -> Activation:
     """The activation that a Python function is: by calling it on a symbol, or by its values at 200 points."""
     expr = traced(function)
     if expr is not None:
@@ -635,7 +636,7 @@ def _custom(expr: sp.Expr, source: str, arguments: tuple[tuple[str, sp.Expr], ..
     return record
 
 
-def _probes(e: sp.Expr, lo, hi):
+def _probes(e: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> list[sp.Expr]:
     """Where an expression that is not real or not finite on its piece would show: near the ends, far out, at poles."""
     a = lo if lo != -sp.oo else sp.Integer(-30)
     b = hi if hi != sp.oo else sp.Integer(30)
@@ -647,7 +648,7 @@ def _probes(e: sp.Expr, lo, hi):
     return points
 
 
-def _check_poles(e: sp.Expr, lo, hi, source: str) -> None:
+def _check_poles(e: sp.Expr, lo: sp.Expr, hi: sp.Expr, source: str) -> None:
     """Refuse a denominator with irrational coefficients that has a real root (rational ones are probed exactly)."""
     denominator = sp.denom(sp.together(e))
     if not denominator.has(Z[0]) or not denominator.is_polynomial(Z[0]):
@@ -665,7 +666,7 @@ def _check_poles(e: sp.Expr, lo, hi, source: str) -> None:
             )
 
 
-def _check_touching(e: sp.Expr, lo, hi, source: str) -> None:
+def _check_touching(e: sp.Expr, lo: sp.Expr, hi: sp.Expr, source: str) -> None:
     """Refuse a piece that is infinite where a denominator, or what a logarithm is taken of, touches 0 without a change
     of sign: 1/(cosh z - 1), log((z - 1)²)."""
     for p in sorted(e.atoms(sp.Pow, sp.log), key=str):
@@ -688,7 +689,7 @@ def _check_touching(e: sp.Expr, lo, hi, source: str) -> None:
                 )
 
 
-def _touches(h: sp.Expr, lo, hi) -> list[sp.Expr]:
+def _touches(h: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> list[sp.Expr]:
     """Zeros of h in [lo, hi]; of one with infinitely many, those of its extrema between ±8 that balls do not tell
     from 0 (1 + sin z)."""
     ends = [x for x in (lo, hi) if x.is_finite and zeros.sign(h.subs(Z[0], x)) == 0]
@@ -700,7 +701,7 @@ def _touches(h: sp.Expr, lo, hi) -> list[sp.Expr]:
     return ends
 
 
-def _grows(e: sp.Expr, r: sp.Expr, lo, hi) -> bool:
+def _grows(e: sp.Expr, r: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> bool:
     """Whether |e| grows without end next to r inside the piece, seen at three distances: z log z² does not. What
     has a finite limit does not, either."""
     for side in (1, -1):
@@ -715,7 +716,7 @@ def _grows(e: sp.Expr, r: sp.Expr, lo, hi) -> bool:
     return False
 
 
-def _check_bases(e: sp.Expr, lo, hi, source: str) -> None:
+def _check_bases(e: sp.Expr, lo: sp.Expr, hi: sp.Expr, source: str) -> None:
     """Refuse a piece where something under a root or a logarithm turns negative, or a denominator changes sign.
 
     Seen on a grid of 400 points, fine near 0: a probe, not a proof.
@@ -724,7 +725,7 @@ def _check_bases(e: sp.Expr, lo, hi, source: str) -> None:
     fine = [s * 10.0 ** (k / 20) for k in range(-80, 30) for s in (1, -1)]
     points = sorted([a + (b - a) * (k + 0.5) / 180 for k in range(180)] + [x for x in fine if a < x < b])
 
-    def value(f, x: float):
+    def value(f: Callable[[float], Any], x: float) -> Any:
         try:
             return f(x)
         except ZeroDivisionError:  # a pole, which the power that makes it answers for

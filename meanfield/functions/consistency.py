@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
 
 import mpmath as mp
 import numpy as np
@@ -81,17 +83,17 @@ def _points(head: ElementaryFunction, texts: tuple[str, ...] = _NEAR) -> list[mp
     return [p for p in places if lo < p < hi]
 
 
-def _at(e: sp.Expr, u) -> mp.mpf:
+def _at(e: sp.Expr, u: mp.mpf) -> mp.mpf:
     """A SymPy expression of `_U` at a number, by SymPy's own digits."""
     number = sp.Rational(mp.nstr(u, DIGITS)) if mp.isfinite(u) else u
     return mp.mpf(sp.N(sp.sympify(e).subs(_U, number), DIGITS + 10))
 
 
-def _close(a, b, digits: int = 25) -> bool:
-    return abs(a - b) <= mp.mpf(10) ** -digits * max(1, abs(b))
+def _close(a: mp.mpf, b: mp.mpf, digits: int = 25) -> bool:
+    return bool(abs(a - b) <= mp.mpf(10) ** -digits * max(1, abs(b)))
 
 
-def _differs(what: str, u, value, truth) -> str:
+def _differs(what: str, u: mp.mpf, value: mp.mpf, truth: mp.mpf) -> str:
     return f"{what} at u = {mp.nstr(u, 4)} is {mp.nstr(value, 12)}, and mpmath gives {mp.nstr(truth, 12)}"
 
 
@@ -110,7 +112,8 @@ def _class(head: ElementaryFunction) -> Iterator[str]:
 
 
 def _ball(head: ElementaryFunction, u: acb) -> acb:
-    return getattr(u, head.ball)() if isinstance(head.ball, str) else head.ball(u, False)
+    value: acb = getattr(u, head.ball)() if isinstance(head.ball, str) else head.ball(u, False)
+    return value
 
 
 def _arb(value: mp.mpf) -> arb:
@@ -144,9 +147,8 @@ def _series(head: ElementaryFunction) -> Iterator[str]:
     if head.slope is None:
         return
     with balls.precision(160):
-        f = ball_series(head.function(_U)) if head.names else None
-        for u in _points(head)[1::2] if f is not None else ():
-            found = coefficients(f, arb(mp.nstr(u, DIGITS)), 6)
+        for u in _points(head)[1::2] if head.names else ():
+            found = coefficients(ball_series(head.function(_U)), arb(mp.nstr(u, DIGITS)), 6)
             for k, c in enumerate(mp.taylor(head.mpmath, u, 5)):
                 if found is None or not abs(mp.mpf(found[k].mid().str(30, radius=False)) - c) < mp.mpf(10) ** -12:
                     yield f"series at u = {mp.nstr(u, 4)} has a wrong coefficient of order {k}"
@@ -302,7 +304,7 @@ def _dies(head: ElementaryFunction, end: End, side: int) -> Iterator[str]:
                     yield f"{where} end: {n} terms of series do not enclose h - limit at u = {mp.nstr(u, 4)}"
 
 
-def _at_digits(e: sp.Expr, u) -> mp.mpf:
+def _at_digits(e: sp.Expr, u: mp.mpf) -> mp.mpf:
     return mp.mpf(sp.N(sp.sympify(e).subs(_U, sp.Rational(mp.nstr(u, DIGITS))), mp.mp.dps + 10))
 
 
@@ -321,16 +323,17 @@ def _powers(head: ElementaryFunction, end: PowerEnd, side: int) -> Iterator[str]
         yield _differs(f"{where} end: its expansion", side * u, value, head.mpmath(side * u))
 
 
-def _special():
+def _special() -> ModuleType:
     from scipy import special
 
-    return special
+    module: ModuleType = special
+    return module
 
 
 def _floats(head: ElementaryFunction) -> Iterator[str]:
     """NumPy's form, and the text that Numba compiles."""
     if head.names and head.code:
-        scope: dict = {"math": math}
+        scope: dict[str, Any] = {"math": math}
         text = "".join(f"    {line}\n" for line in head.code.splitlines())
         exec(f"def f(x):\n{text}", scope)  # the head's own text
     array = eval(f"lambda x: {head.numpy or 0}", {"np": np, "special": _special})  # as above
@@ -354,7 +357,7 @@ def _scalar(head: ElementaryFunction, scalar: Scalar) -> Iterator[str]:
         lines.append(f"v{k} = {text.format(**known)}")
         known[f"v{k}"] = f"v{k}"
     body = "".join(f"    {line}\n" for line in [*lines, "return v0, v1, v2, v3"])
-    scope: dict = {"math": math}
+    scope: dict[str, Any] = {"math": math}
     exec(f"{helpers(body, scalar)}\ndef f(x):\n{body}", scope)  # the scalar's own text
     for u in _points(head):
         for k, value in enumerate(scope["f"](float(u))):

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import sympy as sp
@@ -21,6 +22,8 @@ from meanfield.functions.elementary.record import (
     PowerGrowth,
 )
 from meanfield.functions.ranges import Ends, dominated, root_of_power, span
+
+Interval = tuple[sp.Expr, sp.Expr]
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ def tail(expr: sp.Expr, x: sp.Symbol, side: int) -> Tail:
     return Tail(lead.subs(t, side * x), "algebraic")
 
 
-def _leading(expr, t):
+def _leading(expr: sp.Expr, t: sp.Symbol) -> sp.Expr | None:
     """The leading term c t^s of an algebraic function as t → ∞, or None."""
     w = sp.Dummy("w", positive=True)
     try:
@@ -66,7 +69,7 @@ def _leading(expr, t):
     return c * t ** (-s) if not sp.sympify(c).has(w) and not sp.sympify(c).has(sp.log) else None
 
 
-def _direction(u, t):
+def _direction(u: sp.Expr, t: sp.Symbol) -> int | None:
     """Sign of the infinite limit of a polynomial-like u(t), 0 when u stays finite, None when unknown."""
     if not u.has(t):
         return 0
@@ -82,7 +85,7 @@ def _direction(u, t):
     return 1 if lead.is_positive else -1 if lead.is_negative else None
 
 
-def _saturate(expr, t):
+def _saturate(expr: sp.Expr, t: sp.Symbol) -> tuple[sp.Expr | None, bool]:
     """`expr` with exponentially small parts dropped, and whether any were; (None, _) when it has no limit structure."""
     if not expr.args or not expr.has(t):
         return expr, False
@@ -131,12 +134,12 @@ def _up(value: float) -> float:
     return value * (1 + 1e-12) if value > 0 else value
 
 
-def _mag(e) -> float:
+def _mag(e: sp.Expr) -> float:
     return abs(float(sp.N(e, 20))) * (1 + 1e-15)
 
 
 @cached(4096)
-def bound(expr: sp.Expr, x: sp.Symbol, side: int = 0, ends: tuple | None = None) -> Bound | None:
+def bound(expr: sp.Expr, x: sp.Symbol, side: int = 0, ends: Interval | None = None) -> Bound | None:
     """A rigorous growth bound of a smooth expression for all real x (`side` 0), x ≥ 0 (1) or x ≤ 0 (-1), or between
     `ends`; None where the rules fail. A bounded expression has p = c = 0 wherever `span` or `dominated` sees it."""
     limits = _ends(side, ends)
@@ -152,7 +155,7 @@ def bound(expr: sp.Expr, x: sp.Symbol, side: int = 0, ends: tuple | None = None)
     return found if math.isinf(size) else Bound(_up(size))
 
 
-def _ends(side: int, ends: tuple | None) -> Ends:
+def _ends(side: int, ends: Interval | None) -> Ends:
     """The interval as doubles, rounded outwards."""
     low, high = (-math.inf if side != 1 else 0.0, math.inf if side != -1 else 0.0)
     if ends is None:
@@ -161,7 +164,7 @@ def _ends(side: int, ends: tuple | None) -> Ends:
     return (low if a is None else a - 1e-15 * abs(a)), (high if b is None else b + 1e-15 * abs(b))
 
 
-def _bound_by_rules(expr: sp.Expr, x: sp.Symbol, side: int, ends: tuple | None) -> Bound | None:
+def _bound_by_rules(expr: sp.Expr, x: sp.Symbol, side: int, ends: Interval | None) -> Bound | None:
     if not expr.has(x):
         return Bound(_mag(expr)) if expr.is_number else None
     if expr == x:
@@ -175,16 +178,17 @@ def _bound_by_rules(expr: sp.Expr, x: sp.Symbol, side: int, ends: tuple | None) 
     return _head_bound(expr, x, side, ends)
 
 
-def _fold(operation, bounds):
-    if any(b is None for b in bounds):
+def _fold(operation: Callable[[Bound, Bound], Bound], bounds: list[Bound | None]) -> Bound | None:
+    known = [b for b in bounds if b is not None]
+    if len(known) < len(bounds):
         return None
-    total = bounds[0]
-    for b in bounds[1:]:
+    total = known[0]
+    for b in known[1:]:
         total = operation(total, b)
     return total
 
 
-def _power_bound(expr, x, side, ends):
+def _power_bound(expr: sp.Pow, x: sp.Symbol, side: int, ends: Interval | None) -> Bound | None:
     if not expr.exp.is_number:
         return None
     n = float(expr.exp)
@@ -196,7 +200,7 @@ def _power_bound(expr, x, side, ends):
     return Bound(_up((1 / least) ** (-n))) if least > 0 else None
 
 
-def _head_bound(expr, x, side, ends):
+def _head_bound(expr: sp.Expr, x: sp.Symbol, side: int, ends: Interval | None) -> Bound | None:
     u, head = expr.args[0], head_of(expr)
     if head is None:
         return None
@@ -221,7 +225,7 @@ def _head_bound(expr, x, side, ends):
     raise AssertionError(head.growth)
 
 
-def _exp_bound(u, x, side, ends):
+def _exp_bound(u: sp.Expr, x: sp.Symbol, side: int, ends: Interval | None) -> Bound | None:
     """e^u: constant where u is bounded above; with the slope of u where that is linear; else u ≤ A (1 + |x|) by its own
     bound."""
     above = span(u, x, *_ends(side, ends))[1]
@@ -245,7 +249,7 @@ def _exp_bound(u, x, side, ends):
     return Bound(_up(math.exp(size.A)), 0.0, size.A)
 
 
-def lower(expr: sp.Expr, x: sp.Symbol, side: int = 0, ends: tuple | None = None) -> float | None:
+def lower(expr: sp.Expr, x: sp.Symbol, side: int = 0, ends: Interval | None = None) -> float | None:
     """A number below `expr` for every real x on the stated side, None where the rules fail."""
     least = span(expr, x, *_ends(side, ends))[0]
     return None if least == -math.inf else least
@@ -317,7 +321,7 @@ def decay(expr: sp.Expr, t: sp.Symbol, algebraic: bool = False) -> Decay | None:
     return _head_decay(head, inner, t)
 
 
-def _head_decay(head: ElementaryFunction, u: Decay, t) -> Decay | None:
+def _head_decay(head: ElementaryFunction, u: Decay, t: sp.Symbol) -> Decay | None:
     if not u.power.has(t):  # tanh(softplus(z)) at -∞: the argument itself approaches a constant
         if head.function is sp.exp:
             limit = float(u.power) + u.largest()
@@ -340,7 +344,7 @@ def _head_decay(head: ElementaryFunction, u: Decay, t) -> Decay | None:
 _U = sp.Dummy("u", real=True)
 
 
-def _least_slope(power: sp.Expr, t) -> tuple[float | None, float]:
+def _least_slope(power: sp.Expr, t: sp.Symbol) -> tuple[float | None, float]:
     """(k, b) with |power(t)| ≥ |k| t - b for t ≥ 1 and the sign of k that of power; (None, 0) if the rules fail."""
     if not power.is_polynomial(t) or not power.has(t):
         return None, 0.0

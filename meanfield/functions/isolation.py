@@ -11,10 +11,12 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import sympy as sp
 from flint import acb, arb, ctx
 from sympy.core.expr import AtomicExpr
+from sympy.printing.printer import Printer
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
@@ -27,6 +29,7 @@ BITS = 128  # of the search; a function whose zeros this does not separate is re
 EVALUATIONS = 30_000
 MULTIPLICITY = 8
 Real = Callable[[arb], arb]
+Range = tuple[arb, arb]  # its ends, possibly infinite
 
 
 class Undecided(Exception):
@@ -46,52 +49,52 @@ class Root(AtomicExpr):
     is_positive = True
     is_number = True
 
-    def __new__(cls, expr, lo, hi):
-        self = super().__new__(cls)
+    def __new__(cls, expr: sp.Expr, lo: sp.Rational, hi: sp.Rational) -> Root:
+        self: Root = super().__new__(cls)
         self.expr, self.lo, self.hi = expr, sp.Rational(lo), sp.Rational(hi)
         self.place = self.ball(30).mid().str(18, radius=False)  # which zero of expr: intervals differ, zeros do not
         return self
 
-    def __getnewargs__(self):
+    def __getnewargs__(self) -> tuple[sp.Expr, sp.Rational, sp.Rational]:
         return self.expr, self.lo, self.hi
 
-    def _hashable_content(self):
+    def _hashable_content(self) -> tuple[sp.Expr, str]:
         return self.expr, self.place
 
     @property
-    def free_symbols(self):
+    def free_symbols(self) -> set[sp.Basic]:
         return set()
 
-    def sort_key(self, order=None):
+    def sort_key(self, order: str | None = None) -> tuple[Any, ...]:
         return self.class_key(), (2, (str(self.expr), self.place)), sp.S.One.sort_key(), sp.S.One
 
     def ball(self, digits: int = 30) -> arb:
         """A ball that contains the zero, with about `digits` correct digits."""
         return _newton(self.expr, self.lo, self.hi, int(digits * 3.33) + 16)
 
-    def _eval_evalf(self, prec):
+    def _eval_evalf(self, prec: int) -> sp.Float:
         from mpmath.libmp import from_str
 
         digits = int(prec / 3.3219) + 3
         return sp.Float._new(from_str(self.ball(digits).mid().str(digits + 5, radius=False), prec), prec)
 
-    def _sympystr(self, printer):
+    def _sympystr(self, printer: Printer) -> str:
         return f"root({printer._print(self.expr.xreplace({Z[0]: sp.Symbol('z')}))}, {sp.Float(self.place, 6)})"
 
-    def _sympyrepr(self, printer):
+    def _sympyrepr(self, printer: Printer) -> str:
         return f"Root({printer._print(self.expr)}, {self.place})"
 
-    def _latex(self, printer, exp=None):
+    def _latex(self, printer: Printer, exp: str | None = None) -> str:
         body = printer._print(self.expr.xreplace({Z[0]: sp.Symbol("z")}))
         text = rf"\operatorname{{root}}_{{{float(self.place):.5g}}}\left({body}\right)"
         return text if exp is None else rf"{text}^{{{exp}}}"
 
-    def _pythoncode(self, printer):
+    def _pythoncode(self, printer: Printer) -> str:
         return repr(float(self))
 
     _numpycode = _lambdacode = _pythoncode
 
-    def _mpmathcode(self, printer):
+    def _mpmathcode(self, printer: Printer) -> str:
         return f"{printer._module_format('mpmath.mpf')}('{self.ball(60).mid().str(60, radius=False)}')"
 
 
@@ -134,17 +137,17 @@ def _half(f: Callable[[arb], arb], x: arb) -> arb:
 
 
 class _precision:
-    def __init__(self, bits: int):
+    def __init__(self, bits: int) -> None:
         self.bits = bits
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.old, ctx.prec = ctx.prec, int(self.bits)
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         ctx.prec = self.old
 
 
-def _exact(x) -> arb:
+def _exact(x: sp.Rational) -> arb:
     x = sp.Rational(x)
     return arb(int(x.p)) / arb(int(x.q))
 
@@ -172,7 +175,7 @@ def sign_of_ball(value: arb) -> int:
 # ---------------------------------------------------------------------------------------------------- far out
 
 
-def _interval(expr: sp.Expr, x: sp.Symbol, lo: arb) -> tuple[arb, arb] | None:
+def _interval(expr: sp.Expr, x: sp.Symbol, lo: arb) -> Range | None:
     """(below, above) every value of `expr` for x in [lo, ∞], ends possibly infinite; None where the rules fail."""
     if expr == x:
         return lo, arb.pos_inf()
@@ -189,10 +192,11 @@ def _interval(expr: sp.Expr, x: sp.Symbol, lo: arb) -> tuple[arb, arb] | None:
         return dying
     if expr.is_Add or expr.is_Mul:
         parts = [_interval(a, x, lo) for a in expr.args]
-        if any(p is None for p in parts):
+        known = [p for p in parts if p is not None]
+        if len(known) < len(parts):
             return None
-        total = parts[0]
-        for p in parts[1:]:
+        total = known[0]
+        for p in known[1:]:
             total = _sum(total, p) if expr.is_Add else _times(total, p)
         return total
     if expr.is_Pow and expr.base is not sp.E:
@@ -205,7 +209,7 @@ def _interval(expr: sp.Expr, x: sp.Symbol, lo: arb) -> tuple[arb, arb] | None:
     return None if u is None or head is None else _head_interval(head, u)
 
 
-def _polynomial_interval(poly: sp.Poly, x, lo: arb):
+def _polynomial_interval(poly: sp.Poly, x: sp.Symbol, lo: arb) -> Range | None:
     """Values beyond lo of a polynomial that is monotone there by its Taylor coefficients at lo; None otherwise."""
     coefficients, shifted = [balls.constant(c) for c in poly.all_coeffs()], []
     while coefficients:  # Horner's scheme, once for each derivative
@@ -218,7 +222,7 @@ def _polynomial_interval(poly: sp.Poly, x, lo: arb):
     return (arb.neg_inf(), value.upper()) if all(c <= 0 for c in rest) else None
 
 
-def _dying(product: sp.Expr, x, lo: arb):
+def _dying(product: sp.Expr, x: sp.Symbol, lo: arb) -> Range | None:
     """Values beyond lo of x^k e^{q(x)} (other factors), where x q′ + k ≤ 0: x^k e^q falls from there on."""
     power, exponent, others = 0, sp.S.Zero, []
     for factor in product.args:
@@ -239,13 +243,13 @@ def _dying(product: sp.Expr, x, lo: arb):
     return None if rest is None else _times(own, rest)
 
 
-def _sum(a, b):
+def _sum(a: Range, b: Range) -> Range:
     low = arb.neg_inf() if not (a[0].is_finite() and b[0].is_finite()) else (a[0] + b[0]).lower()
     high = arb.pos_inf() if not (a[1].is_finite() and b[1].is_finite()) else (a[1] + b[1]).upper()
     return low, high
 
 
-def _times(a, b):
+def _times(a: Range, b: Range) -> Range:
     products = []
     for u in a:
         for v in b:
@@ -253,21 +257,21 @@ def _times(a, b):
     return _least([p.lower() for p in products]), _most([p.upper() for p in products])
 
 
-def _least(values):
+def _least(values: list[arb]) -> arb:
     best = values[0]
     for v in values[1:]:
         best = v if v < best else best
     return best
 
 
-def _most(values):
+def _most(values: list[arb]) -> arb:
     best = values[0]
     for v in values[1:]:
         best = v if v > best else best
     return best
 
 
-def _raised(base, exponent):
+def _raised(base: Range, exponent: sp.Expr) -> Range | None:
     low, high = base
     if not exponent.is_Rational:
         return None
@@ -278,7 +282,8 @@ def _raised(base, exponent):
         return _raised((flipped[0].lower(), flipped[1].upper()), -exponent)
     if exponent.is_Integer and (int(exponent) % 2 == 1 or low >= 0):
         n = int(exponent)
-        return tuple(v if not v.is_finite() else v**n for v in base)
+        first, last = (v if not v.is_finite() else v**n for v in base)
+        return first, last
     if exponent.is_Integer:
         n, size = int(exponent), _most([abs(low), abs(high)])
         least = arb(0) if not high < 0 else abs(high) ** n
@@ -286,10 +291,11 @@ def _raised(base, exponent):
     if not low >= 0:
         return None
     power = _exact(exponent)
-    return tuple(v if not v.is_finite() or v.is_zero() else v**power for v in base)
+    first, last = (v if not v.is_finite() or v.is_zero() else v**power for v in base)
+    return first, last
 
 
-def _head_interval(head: ElementaryFunction, u):
+def _head_interval(head: ElementaryFunction, u: Range) -> Range | None:
     """(below, above) every value of a head for arguments between u's ends, which may be infinite."""
     if not head.shape:
         found = tuple(balls.constant(v) if v.is_finite else arb(str(v).replace("oo", "inf")) for v in head.values)
@@ -309,7 +315,8 @@ def _head_interval(head: ElementaryFunction, u):
             limit = head.values[(v > 0) == rises]
             value = balls.constant(limit) if limit.is_finite else arb.pos_inf() if limit == sp.oo else arb.neg_inf()
         out.append(value.upper() if upper else value.lower())
-    return tuple(out) if not any(v.is_nan() for v in out) else None
+    below, above = out
+    return (below, above) if not any(v.is_nan() for v in out) else None
 
 
 def clear_beyond(expr: sp.Expr, x: sp.Symbol, side: int, depth: int = 3) -> float:
@@ -338,7 +345,7 @@ def clear_beyond(expr: sp.Expr, x: sp.Symbol, side: int, depth: int = 3) -> floa
     return _clear_by_slope(flipped, t, depth)
 
 
-def _clear_by_interval(g: sp.Expr, t) -> float | None:
+def _clear_by_interval(g: sp.Expr, t: sp.Symbol) -> float | None:
     for T in (0.0, *(2.0**k for k in range(0, 40, 2))):
         found = _interval(g, t, arb(T))
         if found is not None and (found[0] > 0 or found[1] < 0):
@@ -346,7 +353,7 @@ def _clear_by_interval(g: sp.Expr, t) -> float | None:
     return None
 
 
-def _clear_by_leading_term(g: sp.Expr, t) -> float | None:
+def _clear_by_leading_term(g: sp.Expr, t: sp.Symbol) -> float | None:
     """An algebraic function over its leading term c t^s, in w = 1/t on [0, 1/T]."""
     w = sp.Dummy("w", positive=True)
     lead = None if g.has(*where("exponential_like")) else _leading(g, t)
@@ -362,7 +369,7 @@ def _clear_by_leading_term(g: sp.Expr, t) -> float | None:
     return None
 
 
-def _in_exponentials(e: sp.Expr, t) -> tuple[sp.Expr, float]:
+def _in_exponentials(e: sp.Expr, t: sp.Symbol) -> tuple[sp.Expr, float]:
     """(`e` up to a positive factor with saturating heads of polynomials as exponentials, which can be divided out; from
     where on).
 
@@ -371,14 +378,14 @@ def _in_exponentials(e: sp.Expr, t) -> tuple[sp.Expr, float]:
     """
     beyond = [0.0]
 
-    def direction(u) -> int:
+    def direction(u: sp.Expr) -> int:
         if not (u.is_polynomial(t) and u.has(t)):
             return 0
         poly = sp.Poly(u, t)
         beyond.append(1.001 + max(abs(float(c / poly.LC())) for c in poly.all_coeffs()))  # Cauchy's bound
         return 1 if poly.LC().is_positive else -1 if poly.LC().is_negative else 0
 
-    def by_exponentials(head: ElementaryFunction, u) -> sp.Expr:
+    def by_exponentials(head: ElementaryFunction, u: sp.Expr) -> sp.Expr:
         way = direction(u)
         end = head.end(way) if way else None
         if not isinstance(end, End):
@@ -393,7 +400,7 @@ def _in_exponentials(e: sp.Expr, t) -> tuple[sp.Expr, float]:
     return _plain(e, t), max(beyond)
 
 
-def _plain(e: sp.Expr, t) -> sp.Expr:
+def _plain(e: sp.Expr, t: sp.Symbol) -> sp.Expr:
     """The numerator, hyperbolic functions as exponentials where growth must be seen."""
     for head in records("grows_exponentially"):
         if head.function is not sp.exp and e.has(head.function):
@@ -413,7 +420,7 @@ def _collected(e: sp.Expr) -> sp.Expr:
     return sp.Add(*total)
 
 
-def _clear_by_decay(g: sp.Expr, t) -> float | None:
+def _clear_by_decay(g: sp.Expr, t: sp.Symbol) -> float | None:
     """By g = power + remainder with |remainder| ≤ A (1+t)^p e^{-ct}: T from where on the power outweighs it."""
     try:
         found = decay(g, t)
@@ -437,7 +444,7 @@ def _clear_by_decay(g: sp.Expr, t) -> float | None:
     return None
 
 
-def _clear_by_slope(g: sp.Expr, t, depth: int) -> float:
+def _clear_by_slope(g: sp.Expr, t: sp.Symbol, depth: int) -> float:
     """By Rolle: beyond the last zero of g′ the function is monotone, so its limit decides."""
     T = clear_beyond(sp.diff(g, t), t, 1, depth - 1)
     try:
@@ -458,7 +465,7 @@ def _clear_by_slope(g: sp.Expr, t, depth: int) -> float:
 # ---------------------------------------------------------------------------------------------------- between
 
 
-def isolate(expr: sp.Expr, x: sp.Symbol, lo=-sp.oo, hi=sp.oo) -> list[sp.Expr]:
+def isolate(expr: sp.Expr, x: sp.Symbol, lo: sp.Expr = -sp.oo, hi: sp.Expr = sp.oo) -> list[sp.Expr]:
     """Every zero in (lo, hi) of a smooth expression without parameters, in no order.
 
     Raises: Undecided where no proof was found.
@@ -469,7 +476,7 @@ def isolate(expr: sp.Expr, x: sp.Symbol, lo=-sp.oo, hi=sp.oo) -> list[sp.Expr]:
         return _search(expr, x, a, b) if a < b else []  # else what is clear far out reaches over the whole interval
 
 
-def _search(expr, x, a: arb, b: arb) -> list[sp.Expr]:
+def _search(expr: sp.Expr, x: sp.Symbol, a: arb, b: arb) -> list[sp.Expr]:
     f, slope = real_function(expr, x), real_function(sp.diff(expr, x), x)
     found, pending = [], [(a, b)]
     ends = (a, b)
@@ -510,7 +517,7 @@ def _search(expr, x, a: arb, b: arb) -> list[sp.Expr]:
     raise Undecided
 
 
-def _sign_at_end(expr, f, x, e: arb, ends) -> int:
+def _sign_at_end(expr: sp.Expr, f: Real, x: sp.Symbol, e: arb, ends: Range) -> int:
     """The sign at the end of an interval, 0 only where it is zero (a given end) or not known."""
     for bits in (BITS, 4 * BITS):
         with _precision(bits):
@@ -520,7 +527,7 @@ def _sign_at_end(expr, f, x, e: arb, ends) -> int:
     return 0
 
 
-def _joined(stuck):
+def _joined(stuck: list[Range]) -> list[Range]:
     """Neighbouring intervals as one, widened a little so that an exact zero lies inside."""
     out: list[tuple[arb, arb]] = []
     for u, v in sorted(stuck, key=lambda p: float(p[0].mid())):
@@ -531,7 +538,7 @@ def _joined(stuck):
     return out
 
 
-def _candidates(u: arb, v: arb):
+def _candidates(u: arb, v: arb) -> list[sp.Rational]:
     """Simple rationals in [u, v], simplest first."""
     lo, hi = Fraction(float(u.lower())), Fraction(float(v.upper()))
     middle = (lo + hi) / 2
@@ -546,16 +553,16 @@ def _candidates(u: arb, v: arb):
 def _is_zero(e: sp.Expr) -> bool:
     e = sp.sympify(e)
     if e.is_Rational:
-        return e == 0
+        return bool(e == 0)
     try:
         if sign_of_ball(balls.constant(e)):
             return False
     except MeanFieldError:
         return False
-    return sp.expand(e) == 0 or sp.simplify(e) == 0
+    return bool(sp.expand(e) == 0 or sp.simplify(e) == 0)
 
 
-def _multiple(expr, x, u: arb, v: arb):
+def _multiple(expr: sp.Expr, x: sp.Symbol, u: arb, v: arb) -> sp.Rational | None:
     """The one zero in [u, v] where derivatives vanish too, an exact point c; None without a proof.
 
     f and m - 1 derivatives vanish at c and the m-th has one sign around it: f has the sign of ± (x - c)^m there.
@@ -589,7 +596,7 @@ def _excludes_zero(f: Real, box: arb, halvings: int = 6) -> bool:
     return not wide and len(signs) == 1
 
 
-def _as_number(expr, x, u: arb, v: arb) -> sp.Expr:
+def _as_number(expr: sp.Expr, x: sp.Symbol, u: arb, v: arb) -> sp.Expr:
     """The one zero in [u, v]: a rational number where it is one, else a `Root`."""
     f, slope = real_function(expr, x), real_function(sp.diff(expr, x), x)
     for _ in range(40):  # narrow, so that a rational candidate is the simple one and 0 is outside

@@ -8,6 +8,7 @@ the breaks themselves have measure zero and carry no meaning.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,6 +25,8 @@ from meanfield.functions.elementary import vast, written
 from meanfield.functions.growth import tail
 from meanfield.functions.isolation import Root
 
+Part = tuple[sp.Expr, sp.Expr, sp.Expr]  # an expression, the lower end and the upper end of where it holds
+Place = tuple[sp.Expr, sp.Expr, sp.Expr]  # a sample point, the lower end and the upper end of its interval
 SWITCHES = (sp.Abs, sp.Max, sp.Min, sp.sign, sp.Heaviside, sp.Piecewise)
 
 
@@ -44,7 +47,7 @@ class Pieces:
             *[(e, self.variable < b) for e, b in zip(self.exprs, self.breaks)], (self.exprs[-1], True), evaluate=False
         )
 
-    def map(self, function) -> Pieces:
+    def map(self, function: Callable[[sp.Expr], sp.Expr]) -> Pieces:
         """`function` applied to every smooth piece, equal neighbours merged."""
         return _merge(self.variable, self.breaks, tuple(function(e) for e in self.exprs))
 
@@ -69,7 +72,7 @@ class Pieces:
         places = [zeros.compare(b, sp.S.Zero) for b in self.breaks]
         return self.exprs[sum(p < 0 for p in places)], self.exprs[sum(p <= 0 for p in places)]
 
-    def intervals(self):
+    def intervals(self) -> tuple[Part, ...]:
         """(expression, lower end, upper end) from left to right."""
         ends = (-sp.oo, *self.breaks, sp.oo)
         return tuple(zip(self.exprs, ends, ends[1:]))
@@ -141,7 +144,7 @@ def _same(a: sp.Expr, b: sp.Expr) -> bool:
 LONGEST = 8  # the highest power of a sum that is multiplied out to see whether two pieces are equal
 
 
-def _merge(x, breaks, exprs) -> Pieces:
+def _merge(x: sp.Symbol, breaks: tuple[sp.Expr, ...], exprs: tuple[sp.Expr, ...]) -> Pieces:
     kept, new = [], [exprs[0]]
     for b, e in zip(breaks, exprs[1:]):
         if _same(e, new[-1]):
@@ -163,7 +166,7 @@ def pieces(expr: sp.Expr, x: sp.Symbol) -> Pieces:
     return _merge(x, tuple(lo for _, lo, _ in parts[1:]), tuple(e for e, _, _ in parts))
 
 
-def _resolve(expr, x, lo, hi):
+def _resolve(expr: sp.Expr, x: sp.Symbol, lo: sp.Expr, hi: sp.Expr) -> list[Part]:
     tick()
     node = next((e for e in sp.postorder_traversal(expr) if isinstance(e, SWITCHES) and e.has(x)), None)
     if node is None:
@@ -190,7 +193,7 @@ def _resolve(expr, x, lo, hi):
     return out
 
 
-def _sample(lo, hi):
+def _sample(lo: sp.Expr, hi: sp.Expr) -> sp.Expr:
     if lo == -sp.oo:
         return sp.S.Zero if hi == sp.oo else hi - 1 if hi.free_symbols else _beyond(hi, -1)
     if hi == sp.oo:
@@ -223,7 +226,7 @@ def _beyond(place: sp.Expr, side: int) -> sp.Rational:
     return whole - step if side < 0 else whole + 1 + step
 
 
-def _switch_points(node, x, lo, hi):
+def _switch_points(node: sp.Expr, x: sp.Symbol, lo: sp.Expr, hi: sp.Expr) -> list[sp.Expr]:
     if isinstance(node, sp.Piecewise):
         return _zeros_of([cond for _, cond in node.args], x, lo, hi)
     if isinstance(node, (sp.Max, sp.Min)):
@@ -233,17 +236,17 @@ def _switch_points(node, x, lo, hi):
     return _ordered(differences, x, lo, hi)
 
 
-def _zeros_of(conditions, x, lo, hi):
+def _zeros_of(conditions: Iterable[sp.Basic], x: sp.Symbol, lo: sp.Expr, hi: sp.Expr) -> list[sp.Expr]:
     """Where the comparisons in some conditions may change."""
     return _ordered([c.lhs - c.rhs for cond in conditions for c in sp.sympify(cond).atoms(Relational)], x, lo, hi)
 
 
-def _ordered(differences, x, lo, hi):
+def _ordered(differences: Iterable[sp.Expr], x: sp.Symbol, lo: sp.Expr, hi: sp.Expr) -> list[sp.Expr]:
     roots = [sp.nsimplify(r) if r.is_Float else r for d in differences for r in real_roots(d, x, lo, hi)]
     return zeros.same_place(list(dict.fromkeys(roots)))
 
 
-def real_roots(expr: sp.Expr, x: sp.Symbol, lo=-sp.oo, hi=sp.oo) -> list[sp.Expr]:
+def real_roots(expr: sp.Expr, x: sp.Symbol, lo: sp.Expr = -sp.oo, hi: sp.Expr = sp.oo) -> list[sp.Expr]:
     """Every zero (and pole) of a smooth expression in (lo, hi): exact, or a `Root` that knows its digits.
 
     Raises: MeanFieldError where they cannot be found with certainty.
@@ -251,7 +254,7 @@ def real_roots(expr: sp.Expr, x: sp.Symbol, lo=-sp.oo, hi=sp.oo) -> list[sp.Expr
     return zeros.real_zeros(expr, x, lo, hi)
 
 
-def _sign(difference, x, place, node) -> int:
+def _sign(difference: sp.Expr, x: sp.Symbol, place: Place, node: sp.Expr) -> int:
     """The sign of a difference on an interval without a zero of it: at a sample point, else far out, where it is
     certain."""
     sample, lo, hi = place
@@ -267,7 +270,7 @@ def _sign(difference, x, place, node) -> int:
     return way
 
 
-def _far_sign(difference, x, side) -> int | None:
+def _far_sign(difference: sp.Expr, x: sp.Symbol, side: int) -> int | None:
     """The sign of a difference as x → side·∞, from its power part there; None where that is not known or tends to 0."""
     power = tail(difference, x, side).power
     if power is None or power == 0 or not power.is_polynomial(x):
@@ -277,7 +280,7 @@ def _far_sign(difference, x, side) -> int | None:
     return way * side ** poly.degree() if way else None
 
 
-def _holds(condition, x, sample, node) -> bool:
+def _holds(condition: sp.Basic, x: sp.Symbol, sample: Place, node: sp.Expr) -> bool:
     """A condition at a place that is no switch point; nothing undecided counts as false."""
     if condition in (True, False, sp.true, sp.false):
         return bool(condition)
@@ -297,7 +300,7 @@ def _holds(condition, x, sample, node) -> bool:
     return holds[condition.func]
 
 
-def _choose(node, x, sample):
+def _choose(node: sp.Expr, x: sp.Symbol, sample: Place) -> sp.Expr:
     if isinstance(node, sp.Piecewise):
         for e, cond in node.args:
             if _holds(sp.sympify(cond), x, sample, node):

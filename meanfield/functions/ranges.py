@@ -69,7 +69,7 @@ def _times(one: Ends, other: Ends) -> Ends:
     return _outwards(min(products), max(products))
 
 
-def _power_span(expr, base: Ends) -> Ends:
+def _power_span(expr: sp.Pow, base: Ends) -> Ends:
     n, (a, b) = expr.exp, base
     if n < 0:
         if a <= 0 <= b:

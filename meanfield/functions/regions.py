@@ -19,6 +19,9 @@ from meanfield.functions import zeros
 from meanfield.functions.piecewise import SWITCHES, pieces
 
 Wall = tuple[tuple[sp.Expr, ...], sp.Expr]  # coefficients a, one a variable, and b: where Σ a_i z_i + b > 0
+Region = tuple[sp.Expr, tuple[Wall, ...]]  # a smooth function and where it holds
+Case = tuple[int, sp.Expr, tuple[Wall, ...]]  # sign, piece, where it holds
+Variables = tuple[sp.Symbol, ...]
 MOST = 6  # comparisons in the conditions of one Piecewise
 
 
@@ -30,7 +33,7 @@ def mixed(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> bool:
     return any(sum(e.has(v) for v in variables) > 1 for e in switches)
 
 
-def regions(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> list[tuple[sp.Expr, tuple[Wall, ...]]]:
+def regions(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> list[Region]:
     """`expr` as Σ smooth × Π 1[ℓ > 0].
 
     Raises: MeanFieldError where a switch compares anything but linear forms, or what it compares is not decided.
@@ -38,7 +41,7 @@ def regions(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> list[tuple[sp.Expr
     return list(_resolved(expr, (), tuple(variables)))
 
 
-def _resolved(expr, walls, variables) -> Iterator[tuple[sp.Expr, tuple[Wall, ...]]]:
+def _resolved(expr: sp.Expr, walls: tuple[Wall, ...], variables: Variables) -> Iterator[Region]:
     tick()
     inner = (e for e in sp.postorder_traversal(expr) if isinstance(e, SWITCHES) and e.has(*variables))
     node = next(inner, None)
@@ -56,10 +59,10 @@ def _resolved(expr, walls, variables) -> Iterator[tuple[sp.Expr, tuple[Wall, ...
             yield from _resolved(factor * expr.xreplace({node: piece}), inside, variables)
 
 
-def _of_one(node, x, variables):
+def _of_one(node: sp.Expr, x: sp.Symbol, variables: Variables) -> Iterator[Case]:
     """(sign, piece, walls) of a switch in one variable; [a, b] is 1[z > a] - 1[z > b], which needs fewer walls."""
 
-    def wall(side: int, offset) -> Wall:
+    def wall(side: int, offset: sp.Expr) -> Wall:
         return tuple(sp.Integer(side) if v == x else sp.S.Zero for v in variables), offset
 
     for piece, lo, hi in pieces(node, x).intervals():
@@ -71,7 +74,7 @@ def _of_one(node, x, variables):
             yield -1, piece, (wall(1, -hi),)
 
 
-def _of_several(node, variables):
+def _of_several(node: sp.Expr, variables: Variables) -> Iterator[Case]:
     """(1, piece, walls) of a switch that compares several variables."""
     if isinstance(node, sp.Piecewise):
         yield from _of_conditions(node, variables)
@@ -91,7 +94,7 @@ def _of_several(node, variables):
             yield 1, value, walls
 
 
-def _of_conditions(node, variables):
+def _of_conditions(node: sp.Piecewise, variables: Variables) -> Iterator[Case]:
     tests = list(dict.fromkeys(r for _, where in node.args for r in sp.sympify(where).atoms(Relational)))
     if len(tests) > MOST or any(sp.sympify(where).has(sp.ITE) for _, where in node.args):
         raise MeanFieldError(f"A Piecewise of more than {MOST} comparisons between variables is not taken apart.")
@@ -108,7 +111,7 @@ def _of_conditions(node, variables):
             yield 1, value, tuple(w for walls in choice for w in walls)
 
 
-def _sides(form: sp.Expr, variables) -> list[tuple[Wall, ...]]:
+def _sides(form: sp.Expr, variables: Variables) -> list[tuple[Wall, ...]]:
     """The sets of walls whose union is {form > 0}: one for a linear form, several for a product of such."""
     if not form.has(*variables):
         way = zeros.sign(form)
@@ -159,7 +162,7 @@ def _implied(walls: tuple[Wall, ...], new: Wall) -> bool:
     return False
 
 
-def _shares(rows, target) -> list[sp.Expr] | None:
+def _shares(rows: list[tuple[sp.Expr, ...]], target: tuple[sp.Expr, ...]) -> list[sp.Expr] | None:
     """The numbers s with Σ s_k rows[k] = target; None where there are none, or not one set alone."""
     matrix, right = sp.Matrix(rows).T, sp.Matrix(target)
     if matrix.rank() < len(rows):

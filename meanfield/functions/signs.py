@@ -24,15 +24,16 @@ from meanfield.base.symbols import Z, factored, steep
 from meanfield.functions import balls, zeros
 from meanfield.functions.elementary import far_out, records, where
 from meanfield.functions.growth import bound, decay
-from meanfield.functions.piecewise import pieces
+from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.functions.ranges import span
-from meanfield.functions.series.ball_series import ball_series, coefficients
+from meanfield.functions.series.ball_series import BallSeries, ball_series, coefficients
 from meanfield.functions.series.infinity import normal_form
 from meanfield.functions.series.taylor import taylor
 from meanfield.functions.series.transseries import as_exponentials, far_sign
 
 x = Z[0]
 Signs = tuple[int, ...]
+Sign = tuple[float, int]  # from where on, and which
 Segment = tuple[int, arb, arb]
 Masses = tuple[tuple[sp.Expr, sp.Expr], ...]
 
@@ -106,7 +107,7 @@ def changes(f: sp.Expr, masses: Masses = ()) -> int | None:
     return None if found is None else max(0, len(found) - 1)
 
 
-def _at_side(p, lo, hi, side):
+def _at_side(p: Pieces, lo: sp.Expr, hi: sp.Expr, side: int) -> sp.Expr:
     """The piece of p that holds on (lo, hi), or on (-hi, -lo)."""
     middle = (lo + hi) / 2 if hi != sp.oo else lo + 1
     return next(e for e, a, b in p.intervals() if a < side * middle < b)
@@ -200,7 +201,7 @@ def _sign_of_factor(f: sp.Expr) -> int | None:
     return None
 
 
-def _polynomial(poly: sp.Poly, lo, hi) -> list[Segment] | None:
+def _polynomial(poly: sp.Poly, lo: sp.Expr, hi: sp.Expr) -> list[Segment] | None:
     try:
         roots = zeros.polynomial_zeros(poly, lo, hi)
     except MeanFieldError:  # zeros of irrational coefficients that lie too close; subdivision may still decide
@@ -230,7 +231,8 @@ def _real_root(r: sp.CRootOf) -> arb:
     degrees."""
     _, poly = r.poly.clear_denoms(convert=True)
     every: Any = fmpz_poly([int(c) for c in poly.all_coeffs()[::-1]]).complex_roots()  # real ones have no radius beside
-    return sorted((value.real for value, _ in every if value.imag == 0), key=arb.mid)[r.index]
+    found: arb = sorted((value.real for value, _ in every if value.imag == 0), key=arb.mid)[r.index]
+    return found
 
 
 def _between(a: arb, b: arb) -> sp.Rational:
@@ -246,7 +248,7 @@ def _between(a: arb, b: arb) -> sp.Rational:
 # ------------------------------------------------------------------------------------------ by subdivision
 
 
-def _transcendental(e: sp.Expr, lo, hi) -> list[Segment] | None:
+def _transcendental(e: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> list[Segment] | None:
     try:
         f = ball_series(e)
     except MeanFieldError:
@@ -269,7 +271,7 @@ _ORDER = 8  # of the Taylor models
 _SCALES = (*range(1, 40), *(int(40 * 1.25**j) for j in range(15)))  # an end may begin at 2^±k: any unit
 
 
-def _end(e, f, point, side) -> tuple[float, int | None]:
+def _end(e: sp.Expr, f: BallSeries, point: sp.Expr, side: int) -> tuple[float, int | None]:
     """(where the middle starts, sign between the point and there): f/(z - point)^r keeps its sign over the stretch, r
     the order of the first derivative that is not exactly 0."""
     moved = e.subs(x, point + side * x)
@@ -299,7 +301,7 @@ def _end(e, f, point, side) -> tuple[float, int | None]:
     return 0.0, None
 
 
-def _middle(f, a: arb, b: arb, budget: int = 3000) -> list[Segment] | None:
+def _middle(f: BallSeries, a: arb, b: arb, budget: int = 3000) -> list[Segment] | None:
     """The signs on [a, b]: subdivision until a Taylor model of each part has no zero or is monotone; None when the
     budget is spent."""
     out: list[Segment] = []
@@ -324,7 +326,7 @@ def _middle(f, a: arb, b: arb, budget: int = 3000) -> list[Segment] | None:
     return out
 
 
-def _model(f, a: arb, b: arb, m: arb) -> tuple[arb, arb]:
+def _model(f: BallSeries, a: arb, b: arb, m: arb) -> tuple[arb, arb]:
     """Enclosures of f and f′ over [a, b]: the Taylor polynomial at m with the last coefficient taken over [a, b]."""
     exact, rest = coefficients(f, m, _ORDER), coefficients(f, a.union(b), _ORDER + 1)
     if exact is None or rest is None:
@@ -348,14 +350,14 @@ def _far(e: sp.Expr) -> tuple[float, int | None]:
     return 0.0, None
 
 
-def _far_power(e):
+def _far_power(e: sp.Expr) -> Sign | None:
     found = decay(e, x)
     if found is None or found.power == 0 or not found.power.is_polynomial(x):
         return None
     return _dominates(sp.Poly(found.power, x), [(found.A, found.p, found.c)])
 
 
-def _far_bounded(e):
+def _far_bounded(e: sp.Expr) -> Sign | None:
     """A polynomial and terms that grow more slowly (sin, softsign, …)."""
     e = sp.expand(e)
     power = sp.Add(*[t for t in sp.Add.make_args(e) if t.is_polynomial(x)])
@@ -369,7 +371,7 @@ def _far_bounded(e):
     return _dominates(poly, [(b.A, b.p, 0.0) for b in known])
 
 
-def _dominates(lead: sp.Poly, rest: list[tuple[float, float, float]]):
+def _dominates(lead: sp.Poly, rest: list[tuple[float, float, float]]) -> Sign | None:
     """(M, sign) with |lead(z)| > Σ A (1 + z)^p e^{-c z} for z ≥ M; None if no M of the scales is found."""
     d = lead.degree()
     top = balls.constant(lead.LC())
@@ -389,7 +391,7 @@ def _dominates(lead: sp.Poly, rest: list[tuple[float, float, float]]):
     return None
 
 
-def _far_exponential(e):
+def _far_exponential(e: sp.Expr) -> Sign | None:
     """e as a quotient of polynomials in v = e^{-q(z)} with polynomial coefficients; the lowest power of v decides."""
     e = as_exponentials(e)
     exponents = {a.args[0] for a in e.atoms(sp.exp)}
@@ -403,13 +405,13 @@ def _far_exponential(e):
     top, bottom = sp.fraction(sp.together(swapped))
     if not (top.is_polynomial(x, v) and bottom.is_polynomial(x, v)):
         return None
-    found = [_lowest(sp.expand(part), q, v) for part in (top, bottom)]
-    if None in found:
+    above, below = (_lowest(sp.expand(part), q, v) for part in (top, bottom))
+    if above is None or below is None:
         return None
-    return max(found[0][0], found[1][0]), found[0][1] * found[1][1]
+    return max(above[0], below[0]), above[1] * below[1]
 
 
-def _common(exponents):
+def _common(exponents: set[sp.Expr]) -> sp.Expr | None:
     """A polynomial q > 0, without constant, of which every exponent is an integer multiple; None if there is none."""
     first = max(exponents, key=lambda u: sp.Poly(u, x).degree())
     first = first if balls.constant(sp.Poly(first, x).LC()) > 0 else -first
@@ -422,7 +424,7 @@ def _common(exponents):
     return sp.expand(first / math.lcm(*[int(r.q) for r in ratios]))
 
 
-def _lowest(part: sp.Expr, q, v):
+def _lowest(part: sp.Expr, q: sp.Expr, v: sp.Symbol) -> Sign | None:
     terms: dict[int, sp.Expr] = {}  # not a Poly: the powers of v may be huge
     for t in sp.Add.make_args(part):
         c, k = t.as_coeff_exponent(v)
@@ -440,7 +442,7 @@ def _lowest(part: sp.Expr, q, v):
     return _dominates(sp.Poly(terms[low], x), rest)
 
 
-def _far_algebraic(e):
+def _far_algebraic(e: sp.Expr) -> Sign | None:
     """z = 1/w: the leading power of w is taken out, and what is left keeps its sign on 0 ≤ w ≤ 1/M."""
     w = sp.Dummy("w", positive=True)
     if e.has(*where("exponential_like")):
@@ -453,13 +455,13 @@ def _far_algebraic(e):
     rest = sp.cancel(sp.together(inner * w ** (-power)))
     f = balls.compile_ball(rest, (w,))
     for k in _SCALES:
-        value = f((balls.acb(arb(0).union(arb(2) ** -k)),), False).real
+        value = f((acb(arb(0).union(arb(2) ** -k)),), False).real
         if value.is_finite() and not value.contains(0):
             return float(2**k), (1 if value > 0 else -1)
     return None
 
 
-def _far_analytic(e):
+def _far_analytic(e: sp.Expr) -> Sign | None:
     """z^s A(v) with A analytic at v = z^{-1/d} = 0, where its leading coefficients may cancel."""
     try:
         form = normal_form(e, x)
@@ -472,7 +474,7 @@ def _far_analytic(e):
     return None if sign is None else (width**-form.d, sign)
 
 
-def _far_range(e):
+def _far_range(e: sp.Expr) -> Sign | None:
     """Interval arithmetic on [M, ∞), with the powers of z collected: z²(asinh² z - 1) + c."""
     for form in (e, sp.collect(sp.expand(e), x)):
         for k in _SCALES:
@@ -482,5 +484,5 @@ def _far_range(e):
     return None
 
 
-def _far_small(e):
+def _far_small(e: sp.Expr) -> Sign | None:
     return far_sign(e, _SCALES)

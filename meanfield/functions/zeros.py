@@ -8,6 +8,8 @@ what neither decides is refused, never guessed.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
+from typing import Any
 
 import mpmath
 import sympy as sp
@@ -39,7 +41,8 @@ def sign(e: sp.Expr) -> int | None:
             lambda r: r.is_Pow and r.exp.is_Rational and not r.exp.is_Integer and not r.is_positive,
             lambda r: _positive(r.base, r.exp),
         )
-        for form in (lambda: e, lambda: sp.expand(e), lambda: factored(e)):
+        forms: tuple[Callable[[], sp.Expr], ...] = (lambda: e, lambda: sp.expand(e), lambda: factored(e))
+        for form in forms:
             shape = form()
             known = _assumed(shape)
             if known is not None:
@@ -66,7 +69,7 @@ def _assumed(e: sp.Expr) -> int | None:
         return None
 
 
-def _positive(base, exponent) -> sp.Expr:
+def _positive(base: sp.Expr, exponent: sp.Rational) -> sp.Expr:
     """A positive symbol for a root, the same one for the same base."""
     return sp.Symbol(f"root of {base}", positive=True) ** exponent
 
@@ -80,7 +83,7 @@ def is_zero(e: sp.Expr) -> bool:
         if _divides(root, e):
             return True
     if steep(e):  # SymPy would write out exp(10^6)
-        return sp.expand(e) == 0
+        return bool(sp.expand(e) == 0)
     e = sp.expand(e)
     if e == 0:
         return True
@@ -108,7 +111,7 @@ def _divides(root: Root, e: sp.Expr) -> bool:
         names[a] = next((names[b] ** n for b, n in powers if n.is_Integer and abs(n) <= SMALL_POWER), names[a])
     numerator = sp.fraction(sp.together(e.xreplace(names)))[0]
     try:
-        return sp.reduced(sp.expand(numerator), [zero.xreplace(names)])[1] == 0
+        return bool(sp.reduced(sp.expand(numerator), [zero.xreplace(names)])[1] == 0)
     except (sp.PolynomialError, ValueError, NotImplementedError):
         return False
 
@@ -142,7 +145,7 @@ def same_place(roots: list[sp.Expr]) -> list[sp.Expr]:
     return out
 
 
-def real_zeros(expr: sp.Expr, x: sp.Symbol, lo=-sp.oo, hi=sp.oo) -> list[sp.Expr]:
+def real_zeros(expr: sp.Expr, x: sp.Symbol, lo: sp.Expr = -sp.oo, hi: sp.Expr = sp.oo) -> list[sp.Expr]:
     """Every zero and pole of the smooth `expr` in (lo, hi), exact or as a `Root`; some outside may come with them.
 
     Raises: MeanFieldError where they cannot be found with certainty.
@@ -164,7 +167,7 @@ def real_zeros(expr: sp.Expr, x: sp.Symbol, lo=-sp.oo, hi=sp.oo) -> list[sp.Expr
     return found
 
 
-def polynomial_zeros(poly: sp.Poly, lo=-sp.oo, hi=sp.oo) -> list[sp.Expr]:
+def polynomial_zeros(poly: sp.Poly, lo: sp.Expr = -sp.oo, hi: sp.Expr = sp.oo) -> list[sp.Expr]:
     """The zeros of a polynomial in (lo, hi) in increasing order, each once; its coefficients may be any real numbers.
 
     Raises: MeanFieldError where they cannot be found with certainty.
@@ -188,7 +191,7 @@ def complex_roots(poly: sp.Poly) -> list[acb]:
     """
     if all(c.is_Rational for c in poly.all_coeffs()):
         exact = fmpq_poly([fmpq(int(c.p), int(c.q)) for c in reversed(poly.all_coeffs())])
-        pairs: list = exact.complex_roots()
+        pairs: list[Any] = exact.complex_roots()  # (acb, multiplicity), whatever its stub says
         return [pair[0] for pair in pairs]
     with balls.precision(200):
         for shape in (lambda: poly, poly.sqf_part):
@@ -197,7 +200,7 @@ def complex_roots(poly: sp.Poly) -> list[acb]:
     raise MeanFieldError(f"The complex roots of {poly.as_expr()} are not available: they could not be separated.")
 
 
-def _factors(expr, x) -> list[sp.Expr]:
+def _factors(expr: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
     """Factors of numerator and denominator that hold x, powers taken off."""
     if any(p.exp.is_negative and p.base.has(x) and p.base is not sp.E for p in expr.atoms(sp.Pow)):
         parts = sp.fraction(sp.together(expr))
@@ -218,7 +221,7 @@ def _factors(expr, x) -> list[sp.Expr]:
     return out
 
 
-def _zeros(e, x, lo, hi) -> list[sp.Expr]:
+def _zeros(e: sp.Expr, x: sp.Symbol, lo: sp.Expr, hi: sp.Expr) -> list[sp.Expr]:
     if isinstance(e, where("positive")):
         return []
     try:
@@ -256,7 +259,7 @@ def _solve(e: sp.Expr, w: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
     raise Undecided
 
 
-def _heads(e, x) -> list[sp.Expr]:
+def _heads(e: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
     """The largest subexpressions in x that are functions or fractional powers; x itself if it stands free."""
     if not e.has(x):
         return []
@@ -287,13 +290,14 @@ def _polynomial(poly: sp.Poly) -> list[sp.Expr]:
     raise Undecided
 
 
-def _algebraic(r) -> sp.Expr:
+def _algebraic(r: sp.Expr) -> sp.Expr:
     """A real algebraic number as it is where it has radicals, else ± the `Root` of its irreducible factor."""
     if not isinstance(r, sp.CRootOf):
         return r
     factor = r.poly.as_expr().subs(r.poly.gen, Z[0])
     poly = sp.Poly(factor, Z[0])
-    for near in (lambda: _halved(factor, r), lambda: sp.Rational(sp.N(r, 40))):
+    ways: tuple[Callable[[], sp.Rational], ...] = (lambda: _halved(factor, r), lambda: sp.Rational(sp.N(r, 40)))
+    for near in ways:
         at = near()
         margin = sp.Rational(1, 2) * min(1, abs(at))
         for _ in range(60):
@@ -307,7 +311,7 @@ def _algebraic(r) -> sp.Expr:
     raise Undecided
 
 
-def _halved(e: sp.Expr, r) -> sp.Rational:
+def _halved(e: sp.Expr, r: sp.CRootOf) -> sp.Rational:
     """12 digits of a real algebraic number by halving its isolating interval with signs of balls; SymPy's own take
     minutes where the polynomial has a high degree and a simple rational number is near."""
     interval, f = r._get_interval(), real_function(e, Z[0])
@@ -333,7 +337,7 @@ def _one_zero(e: sp.Expr, lo: sp.Rational, hi: sp.Rational) -> bool:
     return ways[0] * ways[1] < 0 and ways[2] != 0
 
 
-def _root_of_power(base, exponent, w, x) -> list[sp.Expr]:
+def _root_of_power(base: sp.Expr, exponent: sp.Expr, w: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
     way = sign(w)
     if way == 0:
         return _solve(base, sp.S.Zero, x) if exponent.is_positive else []
@@ -348,7 +352,7 @@ def _root_of_power(base, exponent, w, x) -> list[sp.Expr]:
     return _solve(base, root, x) + (_solve(base, -root, x) if both else [])
 
 
-def _inside(w, lo, hi) -> bool:
+def _inside(w: sp.Expr, lo: sp.Expr | None, hi: sp.Expr | None) -> bool:
     """Whether lo < w < hi; an undecided comparison raises."""
     ways = [1 if lo is None else sign(w - lo), 1 if hi is None else sign(hi - w)]
     if None in ways:
@@ -356,7 +360,7 @@ def _inside(w, lo, hi) -> bool:
     return ways == [1, 1]
 
 
-def _inverse(function: type, w) -> list[sp.Expr]:
+def _inverse(function: type, w: sp.Expr) -> list[sp.Expr]:
     """All real u with h(u) = w."""
     head = head_of(function)
     if head is None:
@@ -382,11 +386,11 @@ def _undecided() -> list[sp.Expr]:
     raise Undecided
 
 
-def _both(u) -> list[sp.Expr]:
+def _both(u: sp.Expr) -> list[sp.Expr]:
     return [u, -u]
 
 
-def _numbered(head: ElementaryFunction, w) -> list[sp.Expr]:
+def _numbered(head: ElementaryFunction, w: sp.Expr) -> list[sp.Expr]:
     """The u with h(u) = w of a rising or falling head without a closed inverse, for a number w: a `Root`."""
     if not sp.sympify(w).is_number:
         raise Undecided
@@ -408,7 +412,7 @@ def _numbered(head: ElementaryFunction, w) -> list[sp.Expr]:
     raise Undecided
 
 
-def _bisected(h, value, rises: bool) -> sp.Rational | None:
+def _bisected(h: Callable[[mpmath.mpf], mpmath.mpf], value: mpmath.mpf, rises: bool) -> sp.Rational | None:
     """30 digits of the place where a monotone function has a value; None where doubling does not reach it."""
     low, high = mpmath.mpf(-1), mpmath.mpf(1)
     for _ in range(60):

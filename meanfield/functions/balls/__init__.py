@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import sympy as sp
-from flint import acb, arb
+from flint import acb as acb
+from flint import arb
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import scalar, shown, validated, whole
@@ -25,14 +26,14 @@ def evaluations() -> int:
     return _CALLS[0]
 
 
-def integral(f: Callable[[acb, bool], acb], lo: acb, hi: acb, **goals) -> acb:
+def integral(f: Callable[[acb, bool], acb], lo: acb, hi: acb, **goals: Any) -> acb:
     """`acb.integral`, where what f raises (a deadline, an interrupt) comes out as it is.
 
     python-flint may call f again after an exception, and then fails with one of its own.
     """
     raised: list[BaseException] = []
 
-    def guarded(x, analytic):
+    def guarded(x: acb, analytic: bool) -> acb:
         _CALLS[0] += 1
         if not raised:
             try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import sympy as sp
@@ -18,7 +18,7 @@ Function = Callable[[tuple[acb, ...], bool], acb]
 
 
 @contextmanager
-def precision(bits: int):
+def precision(bits: int) -> Iterator[None]:
     """Work with `bits` of precision, and restore what was set before."""
     old = ctx.prec
     ctx.prec = int(bits)

@@ -11,7 +11,7 @@ The source consists of names made here and of operators; nothing of the caller's
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,11 +39,11 @@ class Arithmetic:
     """
 
     head: Callable[[type], str | Callable[[Any, bool], Any] | None]
-    number: Callable[[sp.Expr, dict], Any]
+    number: Callable[[sp.Expr, dict[sp.Expr, Any]], Any]
     exact: Callable[[sp.Rational], Any]
     root: Callable[[Any, bool], Any]
     power: Callable[[Any, Any, bool], Any] | None
-    joint: Callable[[Joint], Callable[[Any, bool, bool], tuple]]
+    joint: Callable[[Joint], Callable[[Any, bool, bool], tuple[Any, ...]]]
     complaint: Callable[[sp.Expr], MeanFieldError]
     off_zero: Callable[[Any, Any, bool], Any] | None = None
 
@@ -74,7 +74,7 @@ class _Writer:
 
     # ------------------------------------------------------------------------------------------------ values
 
-    def value(self, key, text: str) -> int:
+    def value(self, key: Hashable, text: str) -> int:
         """The number of the value that `text` computes, which is written only if `key` is new."""
         if key not in self.values:
             self.values[key] = self.count
@@ -90,7 +90,7 @@ class _Writer:
             return name
         return self.rounded.setdefault((q, constants), f"c{len(self.rounded)}")
 
-    def named(self, head: Callable) -> str:
+    def named(self, head: Callable[..., Any]) -> str:
         found = next((name for name, h in self.names.items() if h is head), None)
         name = found or f"h{len(self.names)}"
         self.names[name] = head
@@ -289,7 +289,7 @@ class _Writer:
 
     # ---------------------------------------------------------------------------------------------- the function
 
-    def function(self, e: sp.Expr) -> tuple[str, Callable]:
+    def function(self, e: sp.Expr) -> tuple[str, Callable[[tuple[Any, ...], bool], Any]]:
         """(source, function of (values, analytic))."""
         self.count = len(self.variables)
         result = self.text(self.write(e))
@@ -303,16 +303,16 @@ class _Writer:
         exec(compile(source, "<straight line>", "exec"), scope)
         return source, scope["f"]
 
-    def _constants(self) -> Callable[[], tuple]:
+    def _constants(self) -> Callable[[], tuple[Any, ...]]:
         """A function that gives the constants at the current precision, each rounded once."""
-        known: dict[int, tuple] = {}
+        known: dict[int, tuple[Any, ...]] = {}
         wanted, irrational = list(self.rounded), list(self.irrational)
         number = self.arithmetic.number
 
-        def constants() -> tuple:
+        def constants() -> tuple[Any, ...]:
             found = known.get(ctx.prec)
             if found is None:
-                memory: dict = {}
+                memory: dict[sp.Expr, Any] = {}
                 out = []
                 for q, factors in wanted:
                     total = number(q, memory)
@@ -375,7 +375,7 @@ def _shared(monomials: list[Factors]) -> Factors:
 
 def compile_program(
     expr: sp.Expr, variables: tuple[sp.Symbol, ...], arithmetic: Arithmetic
-) -> tuple[str, Callable[[tuple, bool], Any]]:
+) -> tuple[str, Callable[[tuple[Any, ...], bool], Any]]:
     """(source, function of (values of the variables, analytic)) of a smooth expression.
 
     Raises: what `arithmetic.complaint` makes of a head or symbol that is not known.

@@ -171,7 +171,7 @@ def numpy_texts() -> Mapping[str, str]:
     return NUMPY | {h.name: h.numpy for h in records("numpy")}
 
 
-def mpmath_functions() -> Mapping[str, Callable]:
+def mpmath_functions() -> Mapping[str, Callable[[Any], Any]]:
     """By name, what mpmath lacks."""
     return {f.__name__: ELEMENTARY_FUNCTIONS[f].mpmath for f in own()}
 
@@ -186,7 +186,7 @@ def _fields(head: ElementaryFunction) -> str:
     return " ".join(_identity(value) for value in vars(head).values() if callable(value))
 
 
-def _identity(function: Callable) -> str:
+def _identity(function: Callable[..., Any]) -> str:
     """The text of a function or class, else its code."""
     try:
         return inspect.getsource(function)

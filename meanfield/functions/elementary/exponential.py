@@ -24,32 +24,32 @@ ERF_SIZE = sp.Rational(13, 10)  # erfc u ≤ 1.01 e^{-u} for every real u
 rest_of_erf = sp.Function("rest_of_erf")  # erfc in floats, of which SymPy would make 2 - erfc(-u)
 
 
-def zero(u):
+def zero(u: sp.Expr) -> sp.Expr:
     return sp.S.Zero
 
 
-def one(u):
+def one(u: sp.Expr) -> sp.Expr:
     return sp.S.One
 
 
-def _erfc_series(u, n, theta):
+def _erfc_series(u: sp.Expr, n: int, theta: sp.Expr) -> sp.Expr:
     """erfc u = e^{-u²}/(u√π) (Σ_{k<n} (-1)^k (2k-1)!!/(2u²)^k + (-1)^n (2n-1)!!/(2u²)^n θ), u > 0. DLMF 7.12(i)."""
     terms = [(-1) ** k * sp.factorial2(2 * k - 1) / (2 * u**2) ** k for k in range(n + 1)]
     return sp.exp(-sp.expand(u**2)) / (u * sp.sqrt(sp.pi)) * (sp.Add(*terms[:-1]) + terms[-1] * theta)
 
 
-def _softplus_series(u, n, theta):
+def _softplus_series(u: sp.Expr, n: int, theta: sp.Expr) -> sp.Expr:
     """log(1 + v) = Σ_{k≤n} (-1)^{k+1} v^k/k + (-1)^n v^{n+1}/(n+1) θ, v = e^u ≤ 1."""
     terms = [(-1) ** (k + 1) * sp.exp(k * u) / k for k in range(1, n + 2)]
     return sp.Add(*terms[:-1]) + terms[-1] * theta
 
 
-def _log1p_enclosed(v):
+def _log1p_enclosed(v: sp.Expr) -> sp.Expr:
     """log(1 + v) for 0 ≤ v ≤ 1."""
     return v - LARGE_SHARE * v**2 / 2
 
 
-def _erfc_enclosed(u):
+def _erfc_enclosed(u: sp.Expr) -> sp.Expr:
     return SHARE * sp.exp(-(u**2))
 
 

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import sympy as sp
+from flint import acb, arb_series
 
 Formula = Callable[[Any], sp.Expr]
 
@@ -78,8 +79,8 @@ class Joint:
 
     at: Mapping[type, tuple[int, int | None]]
     last: type
-    ball: Callable[[Any, bool, bool], tuple]
-    series: Callable[[Any, bool, bool], tuple]
+    ball: Callable[[acb, bool, bool], tuple[acb | None, ...]]
+    series: Callable[[arb_series, bool, bool], tuple[arb_series | None, ...]]
 
     @property
     def size(self) -> int:
@@ -125,8 +126,8 @@ class ElementaryFunction:
     """
 
     function: type
-    mpmath: Callable
-    ball: str | Callable
+    mpmath: Callable[[Any], Any]
+    ball: str | Callable[[acb, bool], acb]
     slope: Formula | None = None
     names: tuple[str, ...] = ()
     domain: tuple[sp.Expr, sp.Expr] = (-sp.oo, sp.oo)
@@ -148,7 +149,7 @@ class ElementaryFunction:
     exponentiated: Formula | None = None
 
     branch: Callable[[sp.Expr, sp.Expr], sp.Expr] | None = None
-    series: str | Callable | None = None
+    series: str | Callable[[arb_series, bool], arb_series] | None = None
     numpy: str = ""
     code: str = ""
     joint: Joint | None = None
@@ -173,7 +174,7 @@ class ElementaryFunction:
             left = _mirrored(right, self.parity)  # one name for what dies at both ends
         return right, left
 
-    def _with_rest(self, end, side):
+    def _with_rest(self, end: End | PowerEnd | None, side: int) -> End | PowerEnd | None:
         if not isinstance(end, End) or end.series is None or end.rest is not None:
             return end
         own = end.limit(sp.Symbol("u")) == 0
@@ -286,12 +287,12 @@ def _put(e: sp.Expr, y: sp.Symbol, side: int, u: sp.Expr) -> sp.Expr:
 def _mirrored(end: End | PowerEnd, parity: int) -> End | PowerEnd:
     """The left end of a head whose right one is known: h(u) = ± h(-u)."""
 
-    def turned(f):
-        return None if f is None else lambda u, *more: parity * f(-u, *more)
+    def turned(f: Callable[..., sp.Expr]) -> Callable[..., sp.Expr]:
+        return lambda u, *more: parity * f(-u, *more)
 
     if isinstance(end, PowerEnd):
         return PowerEnd(tuple((p, m, turned(A)) for p, m, A in end.parts))
     return End(
-        turned(end.limit), end.size, end.rate, turned(end.enclosed), turned(end.rest), turned(end.series),
-        turned(end.small),
+        turned(end.limit), end.size, end.rate, end.enclosed and turned(end.enclosed), end.rest and turned(end.rest),
+        end.series and turned(end.series), end.small and turned(end.small),
     )

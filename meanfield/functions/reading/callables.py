@@ -135,7 +135,9 @@ def values_of(function: Callable[[Any], Any], at: Any) -> Any:
     def single(x: Any) -> Any:  # parameters of a module are of single precision
         return function(tensor(x).float())
 
-    for call in (lambda x: function(np.array(x)), one_by_one, lambda x: function(tensor(x)), single):
+    calls: tuple[Callable[[Any], Any], ...]
+    calls = (lambda x: function(np.array(x)), one_by_one, lambda x: function(tensor(x)), single)
+    for call in calls:
         try:
             with np.errstate(all="ignore"):  # of both sides of numpy.where
                 found = call(at)

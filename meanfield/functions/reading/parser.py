@@ -9,8 +9,10 @@ import re
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
+from typing import Any
 
 import sympy as sp
+from sympy.core.relational import Relational
 
 from meanfield.base.answers.named import reader
 from meanfield.base.answers.results import MeanFieldError
@@ -274,7 +276,7 @@ def expression(value: object, what: str) -> sp.Expr:
     return given if isinstance(given, sp.Expr) else sp.sympify(given if isinstance(given, int) else _plain(given))
 
 
-def _plain(value) -> sp.Expr:
+def _plain(value: Any) -> sp.Expr:
     """A number of any type as SymPy's, decimals as they are."""
     plain = value.item() if hasattr(value, "item") else value
     return sp.Float(plain) if isinstance(plain, float) else sp.sympify(plain)
@@ -305,7 +307,7 @@ def refuse_powers(expr: sp.Expr, values: Mapping[sp.Symbol, sp.Expr], text: str)
             )
 
 
-def _size(e, values: Mapping[sp.Symbol, sp.Expr] | None = None) -> float:
+def _size(e: sp.Expr, values: Mapping[sp.Symbol, sp.Expr] | None = None) -> float:
     """A bound of the polynomial degree of an expression (with `values` for the symbols in its exponents), or of the
     digits of a number: what a further power multiplies."""
     e = sp.sympify(e)
@@ -343,7 +345,7 @@ def refuse_vast(expr: sp.Expr, text: str) -> None:
         raise MeanFieldError(f"{shown(text)} holds {shown(number)}, which no double holds; rescale it.")
 
 
-def _nested(e, kinds, without=()) -> int:
+def _nested(e: sp.Basic, kinds: type | tuple[type, ...], without: tuple[type, ...] = ()) -> int:
     """How deep functions of some kinds (but not of others) stand inside each other."""
     inner = max((_nested(a, kinds, without) for a in e.args), default=0)
     return inner + (isinstance(e, kinds) and not isinstance(e, without))
@@ -361,7 +363,7 @@ class _Reader:
             f"{', '.join(sorted(FUNCTIONS))}."
         )
 
-    def read(self, node: ast.AST):
+    def read(self, node: ast.AST) -> sp.Expr:
         match node:
             case ast.Constant(value=bool()):
                 raise self.fail("A truth value")
@@ -401,13 +403,13 @@ class _Reader:
                 raise MeanFieldError(str(self.fail(f"The function {name!r}")) + hint)
         raise self.fail(written_as(node))
 
-    def held(self, name: str, function: Callable[..., sp.Expr], args: list) -> sp.Expr:
+    def held(self, name: str, function: Callable[..., sp.Expr], args: list[sp.Expr]) -> sp.Expr:
         """function(args), if a double holds the number it is: SymPy would work out the digits of exp(exp(1e30))."""
         if name in NAMES and NAMES[name][1] in where("grows_exponentially") and args[0].is_number:
             refuse_vast(function(args[0], evaluate=False), self.text)
         return function(*args)
 
-    def number(self, node: ast.AST):
+    def number(self, node: ast.Constant) -> sp.Rational:
         source = (ast.get_source_segment(self.text.strip().replace("^", "**"), node) or "").replace("_", "")
         exponent = re.search(r"[eE]([-+]?\d+)$", source)
         if exponent and abs(int(exponent[1][:8])) > MAX_DIGITS:
@@ -420,7 +422,7 @@ class _Reader:
             raise MeanFieldError(f"The number {source[:20]!r} needs more than {MAX_DIGITS} digits; rescale it.")
         return sp.Rational(value.numerator, value.denominator)
 
-    def binary(self, op: ast.operator, a, b):
+    def binary(self, op: ast.operator, a: sp.Expr, b: sp.Expr) -> sp.Expr:
         match op:
             case ast.Add():
                 return a + b
@@ -446,7 +448,7 @@ class _Reader:
                 return a**b
         raise self.fail(f"The operator {OPERATORS.get(type(op), 'used')}")
 
-    def condition(self, node: ast.AST):
+    def condition(self, node: ast.AST) -> Relational:
         match node:
             case ast.Compare(left=a, ops=[op], comparators=[b]) if type(op) in _COMPARE:
                 return _COMPARE[type(op)](self.read(a), self.read(b))

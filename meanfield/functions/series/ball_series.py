@@ -7,7 +7,6 @@ series have no leading order, and what they leave out is their length.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import sympy as sp
 from flint import acb, arb, arb_series, ctx, fmpq
@@ -19,9 +18,11 @@ from meanfield.functions.balls.straight_line import Arithmetic, compile_program
 from meanfield.functions.elementary import cached, head_of, models
 
 x = Z[0]
+Head = Callable[[arb_series, bool], arb_series]
+BallSeries = Callable[[arb_series], arb_series | arb]  # a ball where the function is a constant
 
 
-def _power(u, n, _=False):
+def _power(u: arb_series, n: arb, _: bool = False) -> arb_series:
     """u^n of a base that is positive where it is used; elsewhere the logarithm's ball is not finite."""
     return (u.log() * n).exp()
 
@@ -30,7 +31,7 @@ def _refusal(e: sp.Expr) -> MeanFieldError:
     return MeanFieldError(f"{e.func} has no power series of balls.")
 
 
-def _head(function: type) -> str | Callable | None:
+def _head(function: type) -> str | Head | None:
     """A head's own series, else from its value and its slope's series."""
     head = head_of(function)
     if head is None or head.series is not None or head.slope is None:
@@ -39,7 +40,7 @@ def _head(function: type) -> str | Callable | None:
 
 
 @cached(64)
-def _from_slope(function: type) -> Callable | None:
+def _from_slope(function: type) -> Head | None:
     head = head_of(function)
     assert head is not None and head.slope is not None
     slope = head.slope(x)
@@ -61,13 +62,13 @@ _SERIES = Arithmetic(
 
 
 @cached(512)
-def ball_series(e: sp.Expr) -> Callable[[Any], Any]:
+def ball_series(e: sp.Expr) -> BallSeries:
     """A smooth expression in Z[0] as a function of power series of balls."""
     f = compile_program(e, (x,), _SERIES)[1]
     return lambda s: f((s,), False)
 
 
-def coefficients(f, ball: arb, count: int) -> list[arb] | None:
+def coefficients(f: BallSeries, ball: arb, count: int) -> list[arb] | None:
     """Taylor coefficients 0 … count - 1 at a ball; None where a denominator's ball holds 0."""
     cap = ctx.cap
     ctx.cap = max(cap, count)  # series are cut at ctx.cap (10) terms, and what is cut reads as 0, which is no enclosure

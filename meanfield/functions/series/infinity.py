@@ -104,10 +104,10 @@ def _sign(c: sp.Expr) -> int | None:
 
 def _nonzero(c: sp.Expr) -> bool:
     if c.is_Rational:
-        return c != 0
+        return bool(c != 0)
     if c.is_number and not balls.certified(c, 20).contains(0):
         return True
-    return sp.simplify(c) != 0
+    return bool(sp.simplify(c) != 0)
 
 
 class _Walk:
@@ -170,7 +170,7 @@ class _Walk:
             out.append(Part(p.power - sp.Rational(k, self.d), p.logs, factor))
         return out
 
-    def _single(self, parts: list[Part], e) -> Part:
+    def _single(self, parts: list[Part], e: sp.Expr) -> Part:
         """The whole as one part without logarithm."""
         parts = self._merge(self._stripped(parts))
         if not parts:
@@ -184,7 +184,7 @@ class _Walk:
             raise _Finer(math.lcm(self.d, *[int(g.q) for g in gaps]))
         return parts[0]
 
-    def _power(self, base: list[Part], n: sp.Expr, e) -> list[Part]:
+    def _power(self, base: list[Part], n: sp.Expr, e: sp.Expr) -> list[Part]:
         if n.has(self.t):
             raise _Unknown(f"{e} has a variable exponent; its behaviour at infinity is not among the rules.")
         if n.is_Integer and n >= 0:
@@ -197,7 +197,7 @@ class _Walk:
             raise _Unknown(f"{e} is real at infinity only if its base is positive there, which is not decided.")
         return [Part(p.power * n, 0, p.factor**n)]
 
-    def _finite(self, parts: list[Part], e) -> sp.Expr | None:
+    def _finite(self, parts: list[Part], e: sp.Expr) -> sp.Expr | None:
         """The argument as an analytic function of v; None if it grows."""
         if all(p.power <= 0 and not p.logs for p in parts):
             if not all((self.d * p.power).is_Integer for p in parts):
@@ -207,7 +207,7 @@ class _Walk:
             return sp.Add(*[V ** (-self.d * p.power) * p.factor for p in parts])
         return None
 
-    def _head(self, e, parts: list[Part]) -> list[Part]:
+    def _head(self, e: sp.Expr, parts: list[Part]) -> list[Part]:
         head = e.func
         if head is sp.log:
             p = self._single(parts, e)
@@ -248,7 +248,7 @@ class _Walk:
             if k == m or size != 1
         ]
 
-    def _at_a_limit(self, head, inner, e) -> list[Part]:
+    def _at_a_limit(self, head: type, inner: sp.Expr, e: sp.Expr) -> list[Part]:
         record = head_of(head)
         if record is not None and record.branch is not None:
             limit = sp.simplify(inner.subs(V, 0))
@@ -258,7 +258,7 @@ class _Walk:
         taylor(head(inner), V, 0)  # raises where the head is not analytic there
         return [Part(sp.S.Zero, 0, head(inner))]
 
-    def _saturated(self, head: ElementaryFunction, parts: list[Part], e) -> list[Part]:
+    def _saturated(self, head: ElementaryFunction, parts: list[Part], e: sp.Expr) -> list[Part]:
         growing = [p for p in parts if p.power > 0 or (p.power == 0 and p.logs > 0)]
         lead = max(growing, key=lambda p: (sp.N(p.power), p.logs))
         sign = _sign(lead.factor.subs(V, 0))
@@ -281,7 +281,7 @@ class _Walk:
             return self._merge([*scaled, *([Part(sp.S.Zero, 0, constant)] if constant != 0 else [])])
         return [Part(sp.S.Zero, 0, limit)] if limit != 0 else []
 
-    def _of_logarithm(self, head: ElementaryFunction, parts: list[Part], e) -> list[Part]:
+    def _of_logarithm(self, head: ElementaryFunction, parts: list[Part], e: sp.Expr) -> list[Part]:
         """e^{a log t + b} = t^a e^b, and the heads that are functions of it."""
         logs = [p for p in parts if p.logs]
         if len(logs) != 1 or logs[0].factor.has(V):

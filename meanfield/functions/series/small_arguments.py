@@ -51,7 +51,8 @@ class Small:
     def __call__(self, x: np.ndarray) -> np.ndarray:
         import numpy as np  # the polynomial itself is found without it
 
-        return x**self.order * np.polynomial.polynomial.polyval(x, np.array(self.coefficients))
+        values: np.ndarray = x**self.order * np.polynomial.polynomial.polyval(x, np.array(self.coefficients))
+        return values
 
 
 @lru_cache(maxsize=2048)
@@ -96,7 +97,7 @@ def _number(ball: arb) -> Any:
         return mp.mpf(ball.mid().str(DIGITS, radius=False))
 
 
-def _value(function: Callable, z: Any) -> Any:
+def _value(function: Callable[[Any], Any], z: Any) -> Any:
     """The function at a place; nan where it has no value."""
     try:
         return mp.mpmathify(function(z))
@@ -104,7 +105,7 @@ def _value(function: Callable, z: Any) -> Any:
         return mp.nan
 
 
-def _loses(function: Callable) -> bool:
+def _loses(function: Callable[[Any], Any]) -> bool:
     for probe in PROBES:
         for z in (probe, -probe):
             with mp.workdps(DIGITS):
@@ -118,7 +119,7 @@ def _loses(function: Callable) -> bool:
     return False
 
 
-def _served(function: Callable, exact: list[Any], order: int, reach: float) -> Small | None:
+def _served(function: Callable[[Any], Any], exact: list[Any], order: int, reach: float) -> Small | None:
     """The polynomial up to `reach`; None where it is not exact there."""
     with mp.workdps(DIGITS):
         lead = abs(exact[order])

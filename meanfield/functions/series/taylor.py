@@ -92,7 +92,7 @@ def _variable(x: sp.Symbol, n: int) -> Known:
     return {x: ([sp.S.Zero, sp.S.One] + [sp.S.Zero] * n)[:n]}
 
 
-def _walk(expr, known: Known, n: int) -> Series:
+def _walk(expr: sp.Expr, known: Known, n: int) -> Series:
     """n coefficients of an expression in symbols with series of at least n coefficients."""
     if not expr.has(*known):
         return [expr, *[sp.S.Zero] * (n - 1)]
@@ -111,7 +111,7 @@ def _walk(expr, known: Known, n: int) -> Series:
     return _compose(expr, _walk(expr.args[0], known, n))
 
 
-def _power(a: Series, p: sp.Expr, expr) -> Series:
+def _power(a: Series, p: sp.Expr, expr: sp.Expr) -> Series:
     """a^p by the recurrence of (a^p)' a = p a' a^p; an integer p also when a(0) = 0."""
     n = len(a)
     if p.is_Integer and p >= 0:
@@ -149,7 +149,7 @@ def _system(function: type) -> tuple[tuple[sp.Symbol, sp.Expr, type], ...]:
     return tuple((symbol, slopes[f].xreplace(swap), f) for f, symbol in found.items())
 
 
-def _compose(expr, g: Series) -> Series:
+def _compose(expr: sp.Expr, g: Series) -> Series:
     """A head of a series: h(g)′ = h′(g) g′, coefficient by coefficient, with the heads that h′ holds beside it."""
     system = _system(expr.func) if len(expr.args) == 1 else ()
     if not system:
@@ -168,7 +168,7 @@ def _compose(expr, g: Series) -> Series:
     return parts[system[0][0]]
 
 
-def _is_pair(system) -> bool:
+def _is_pair(system: tuple[tuple[sp.Symbol, sp.Expr, type], ...]) -> bool:
     """Whether the slopes are heads of the system themselves, up to their signs (sin and cos): nothing grows that would
     have to be simplified."""
     symbols = {symbol for symbol, _, _ in system}

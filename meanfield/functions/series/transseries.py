@@ -8,10 +8,11 @@ multiplied. Source: derived here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sympy as sp
-from flint import arb
+from flint import acb, arb
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
@@ -27,7 +28,7 @@ class _Undecided(Exception):
     """A term that these rules do not order."""
 
 
-def far_sign(e: sp.Expr, scales) -> tuple[float, int] | None:
+def far_sign(e: sp.Expr, scales: Sequence[int]) -> tuple[float, int] | None:
     """(M, sign of e for all z ≥ M), M = 2^k with k from `scales`; None where the rules do not decide it."""
     try:
         small = _small_heads(as_exponentials(e))
@@ -85,10 +86,10 @@ class _Term:
     shape: sp.Expr  # c(1/w) w^d
 
     def size(self, m: arb) -> arb:
-        return balls.compile_ball(self.shape, (_W,))((balls.acb(arb(0).union(1 / m)),), False).real
+        return balls.compile_ball(self.shape, (_W,))((acb(arb(0).union(1 / m)),), False).real
 
 
-def _decided(e: sp.Expr, order: int, scales) -> tuple[float, int]:
+def _decided(e: sp.Expr, order: int, scales: Sequence[int]) -> tuple[float, int]:
     lead, rest, arguments = _ordered(e, order)
     for k in scales:
         m = arb(2) ** k

@@ -76,7 +76,7 @@ class Spherical(Coordinate):
         B, V = self.size, self.law.cov[0] - self.law.cov[2]
         one, other = (self.pieces(r).diff() for r in (p, q))
         if p == q:
-            plain, bent = (one.map(lambda e, k=k: e**2 * Z[0] ** k).expr for k in (0, 2))
+            plain, bent = one.map(lambda e: e**2).expr, one.map(lambda e: e**2 * Z[0] ** 2).expr
             found = (B - 1) * mean_on_sphere(plain, B) - mean_on_sphere(bent, B)
         else:
             f, g = one.expr, other.expr.xreplace({Z[0]: Z[1]})
