@@ -10,7 +10,7 @@ import meanfield as mf
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Z
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.fixed_points import exclusion
+from meanfield.symbolic.fixed_points import certified_roots, exclusion
 from meanfield.symbolic.fixed_points.certified_roots import Root, crossings, enclose, refine, sharpened, sign_at, walk
 
 z, R = Z[0], sp.Rational
@@ -124,3 +124,21 @@ def test_a_search_from_zero_on_finds_the_sign_beside_it():
         run = theory.propagate(sigma_w=float(sigma_w), sigma_b=0, depth=40)
         assert bool(run.K[-1] > run.K[0]) is grows is (found.unbounded == (0, sp.oo))
         assert found[0].K == 0 and found[0].stability == ("unstable" if grows else "stable")
+
+
+def test_every_dip_hides_a_pair_of_its_own(monkeypatch):
+    """Two pairs of roots, each between two points of the grid: the first that was met once ended the search."""
+    near, far = ((sp.log(K) - sp.log(k)) ** 2 - sp.Rational(1, 10**4) for k in (4, 400))
+    low, high = sp.Rational(1, 100), sp.Integer(10) ** 5
+
+    def assert_found(count: int) -> None:
+        found = crossings(near * far, low, high, None)
+        assert len(found) == count, found
+        for a, b in found:
+            assert sign_at(near * far, a) * sign_at(near * far, b) == -1
+
+    assert_found(4)
+    true = certified_roots._hidden
+    monkeypatch.setattr(certified_roots, "_hidden", lambda *given: true(*given)[:2])
+    with pytest.raises(AssertionError, match="assert 2 == 4"):
+        assert_found(4)

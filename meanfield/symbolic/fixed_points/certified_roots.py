@@ -304,29 +304,37 @@ def crossings(expr: sp.Expr, low: sp.Expr, high: sp.Expr, most: int | None, ends
 
 
 def _hidden(expr, known):
-    """A pair of roots between two grid points of the same sign: look where |expr| has a minimum inside."""
+    """Pairs of roots between grid points of the same sign: looked for where |expr| has a minimum inside."""
     @cache
     def size(k):
         return float(abs(evaluate(expr, k, 12)).mid())
 
+    found = []
     for (a, s), (b, t), (c, r) in zip(known, known[1:], known[2:]):
         if not s == t == r or rough_sign(expr, a, c) or not (size(b) < size(a) and size(b) < size(c)):
             continue
-        lo, hi = math.log(a), math.log(c)
-        for _ in range(40):  # golden section on s·expr
-            m1, m2 = lo + 0.381966 * (hi - lo), lo + 0.618034 * (hi - lo)
-            k1, k2 = sp.Rational(math.exp(m1)), sp.Rational(math.exp(m2))
-            f1, f2 = (s * float(evaluate(expr, k).mid()) for k in (k1, k2))
-            for k, f in ((k1, f1), (k2, f2)):
-                if f < 0 and sign_at(expr, k) == -s:
-                    return [(a, k), (k, c)]
-            if f1 < f2:
-                hi = m2
-            else:
-                lo = m1
-            if hi - lo < 1e-7:
-                break
-    return []
+        if (k := _beyond(expr, a, c, s)) is not None:
+            found += [(a, k), (k, c)]
+    return found
+
+
+def _beyond(expr, a, c, s):
+    """A place between a and c where the sign is not s, by golden section; None where none is met."""
+    lo, hi = math.log(a), math.log(c)
+    for _ in range(40):
+        m1, m2 = lo + 0.381966 * (hi - lo), lo + 0.618034 * (hi - lo)
+        k1, k2 = sp.Rational(math.exp(m1)), sp.Rational(math.exp(m2))
+        f1, f2 = (s * float(evaluate(expr, k).mid()) for k in (k1, k2))
+        for k, f in ((k1, f1), (k2, f2)):
+            if f < 0 and sign_at(expr, k) == -s:
+                return k
+        if f1 < f2:
+            hi = m2
+        else:
+            lo = m1
+        if hi - lo < 1e-7:
+            break
+    return None
 
 
 def refine(expr: sp.Expr, bracket: tuple[sp.Expr, sp.Expr], digits: int = 30) -> Root:
