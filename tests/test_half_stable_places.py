@@ -6,9 +6,13 @@ import math
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import meanfield as mf
 from meanfield.base.answers.results import Status
+from meanfield.base.symbols import K
+from meanfield.symbolic.fixed_points.half_line import Zeros
+from meanfield.symbolic.fixed_points.touching import touched
 
 
 def at(name):
@@ -33,6 +37,17 @@ def test_the_point_is_a_fixed_point_of_gelu():
     for moved, count in ((w, {1, 3}), (w * (1 - 1e-6), {1})):
         other = theory.fixed_points(sigma_w=moved, sigma_b=b)
         assert "half-stable" not in [p.stability for p in other] and len(other) in count
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 100), (0, sp.oo), (sp.Rational(1, 10), sp.oo)])
+def test_a_point_is_looked_for_where_the_range_has_no_end(low, high):
+    """K' - K = K(K - 2)²: 2 is met from K = 0 on (a TypeError of SymPy once), and what only comes close is not."""
+    found = Zeros((), 2, 1, 1, sp.sympify(low), sp.sympify(high), False, False)
+    gain = K * (K - 2) ** 2
+    (root,) = touched(gain, sp.diff(gain + K, K), found)
+    assert root.exact == 2 and not root.crosses
+    near = gain + K / 1000
+    assert touched(near, sp.diff(near + K, K), found) == ()
 
 
 @pytest.mark.slow

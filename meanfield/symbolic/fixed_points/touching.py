@@ -14,7 +14,7 @@ from meanfield.base.symbols import K
 from meanfield.functions import balls, zeros
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.fixed_points.certified_roots import Root, crossings, refine, sign_at, value_at
-from meanfield.symbolic.fixed_points.half_line import Zeros
+from meanfield.symbolic.fixed_points.half_line import HIGH, LOW, Zeros
 from meanfield.symbolic.recursion import closed
 
 DIGITS = 50
@@ -29,7 +29,8 @@ def touched(gain: sp.Expr, slope: sp.Expr, found: Zeros) -> tuple[Root, ...]:
     if found.complete or found.most is None or len(found.roots) + 2 > found.most:
         return ()
     out = []
-    for bracket in crossings(slope - 1, found.low, found.high, None):
+    low, high = found.low or LOW, HIGH if found.high == sp.oo else found.high  # a search in log K ends somewhere
+    for bracket in crossings(slope - 1, low, high, None):
         root = refine(slope - 1, bracket, DIGITS)
         size = value_at(gain, root, DIGITS) / balls.constant(root.mid)
         if size.is_finite() and abs(size) < TOUCHES:
