@@ -102,7 +102,7 @@ def judge_pair(s: Session, call: str, k: int, run, state: Two, gain: float, gap_
         check("distance", state.distance, relative * state.distance)
         gap = near / 2
         check("c", state.c, min(absolute, max(relative * gap, 1e-14 * gain)) + 1e-12 + relative * gap)
-        if "distance" in held or state.c < 0.99:
+        if state.c < 1 and ("distance" in held or state.c < 0.99):  # collinear inputs of two norms have none
             gamma = state.c / (1 - state.c)
             room = (relative + absolute) * (1 + abs(gamma)) * 3
             check("gamma", gamma, room * (1 + abs(gamma)))
