@@ -166,6 +166,37 @@ def test_tables_are_made_when_enough_pairs_ask_for_them(monkeypatch):
     assert bought.error["K"] == other.error["K"] and not np.array_equal(bought.K, one.K)
 
 
+def test_pairs_that_no_average_serves_are_told_apart(monkeypatch):
+    """⟨f²⟩ of one pair is 0 in doubles: the other keeps its own; and a pair that asks again is left over, not told for
+    ever."""
+    f = activation("max(z - 30, 0)").pieces
+    own = PairAverages(f.expr, f.diff().expr)
+    s, t, gap = np.array([9.0, 9.0]), np.array([0.5, 8.0]), np.array([0.3, 0.3])
+    lost, kept = own.of_pairs(s, t, s - t, gap)
+    assert np.isnan(lost).all() and not np.isnan(kept[[0, 1, 3, 4]]).any()
+    assert np.array_equal(kept, own.of_pairs(s[1:], t[1:], (s - t)[1:], gap[1:])[0], equal_nan=True)
+    asked = []
+    true = PairAverages.of_pairs
+
+    def useless(self, *given):
+        asked.append(len(given[0]))
+        found = true(self, *given)
+        found[:, 3:] = 0.0
+        return found
+
+    left = []
+
+    def engine(self, KX, *_):
+        left.append(KX.size)
+        pytest.fail("left over")
+
+    monkeypatch.setattr(PairAverages, "of_pairs", useless)
+    monkeypatch.setattr(TheoryAtNumbers, "engine", engine)
+    with pytest.raises(pytest.fail.Exception, match="left over"):
+        mf.derive("elu").kernel(X, sigma_w=W, sigma_b=B, depth=3)
+    assert len(asked) == 1 and left == asked
+
+
 def test_averages_of_powers_know_no_scale():
     """A ReLU's at 1e40 are those at 1, to the scale; far from every box of a function with a scale there are none."""
     f = activation("relu").pieces

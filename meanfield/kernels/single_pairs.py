@@ -167,13 +167,14 @@ class _Pairs:
             left, asked, places = left[wants], asked[wants], places[wants]
             moved = left[asked[:, 2] > self.starts[left]]
             self.known[moved], self.starts[left] = np.nan, asked[:, 2]
+            told = ~np.isnan(self.known[left, asked[:, 0], 0])  # what asks again has no use for what it was told
             waits = self._boxes(asked, places)
             for g, averages in self.averages.items():
-                own = np.flatnonzero((asked[:, 0] == g) & ~waits)
+                own = np.flatnonzero((asked[:, 0] == g) & ~waits & ~told)
                 if own.size:
                     self.missed = max(self.missed, TAKEN)
                     self.known[left[own], g] = averages.of_pairs(*places[own].T)
-            lost = ~waits & ~(self.known[left, asked[:, 0], 0] >= 0.0)
+            lost = ~waits & (told | ~(self.known[left, asked[:, 0], 0] >= 0.0))
             self.flags[left[lost]] = 2
             left = left[~lost]
 

@@ -56,15 +56,16 @@ class PairAverages:
 
     def of_pairs(self, s: np.ndarray, t: np.ndarray, between: np.ndarray, gap: np.ndarray) -> np.ndarray:
         """2(√(⟨f²⟩_a⟨f²⟩_b) - ⟨f_a f_b⟩), ⟨f′f′⟩, the rise of ⟨f²⟩ by s and both √⟨f²⟩ for each pair, (pairs, 5), with
-        s - t = between; nan where variances are beyond `FARTHEST`, and for a rise that a difference of averages gives.
+        s - t = between; nan where variances are beyond `FARTHEST` or ⟨f²⟩ is 0 in doubles, and for a rise that a
+        difference of averages gives.
 
         Of close inputs panels see f_a - f_b with the digits that √Δ has beside s. So the first two, over Δ where they
         vanish with it, are polynomials in r through places that are not so close, at the same tilt.
         """
         found = np.full((s.size, TAKEN_OF), np.nan)
-        whole = gaussian_average(self.square, s * s)
+        whole, other = gaussian_average(self.square, s * s), gaussian_average(self.square, t * t)
         unit = s if self.scale_free else np.ones_like(s)  # a power on either side of 0 is computed at s = 1
-        served = (whole > 0) & (t > 0) & (np.abs(np.log2(np.maximum(s / unit, SMALLEST))) <= FARTHEST)
+        served = (whole > 0) & (other > 0) & (np.abs(np.log2(np.maximum(s / unit, SMALLEST))) <= FARTHEST)
         there = np.flatnonzero(served)
         if not there.size:
             return found
@@ -87,7 +88,7 @@ class PairAverages:
             slope = np.where(opposite, -slope, slope)
         size = whole / qa
         found[there, 0], found[there, 1] = turned * size, slope * size / unit**2
-        found[there, 3], found[there, 4] = np.sqrt(whole), np.sqrt(gaussian_average(self.square, t * t) * size)
+        found[there, 3], found[there, 4] = np.sqrt(whole), np.sqrt(other[there])
         alike = (gap < APART) & (np.abs(between) < ALIKE * s)
         if alike.any():
             found[there[alike], 2] = self.rise(s[alike], t[alike]) * (size / unit)[alike]
