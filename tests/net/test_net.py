@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import pytest
 
@@ -59,3 +60,12 @@ def test_rounding_of_another_machine_is_no_difference():
 def test_control_a_text_that_changed_is_seen(name):
     assert differences({name: "Status.CERTIFIED"}, {name: "Status.EXACT"}, exact=False) != []
     assert differences({name: "a"}, {}, exact=False) != []
+
+
+def test_control_an_error_that_moved_is_seen():
+    """Bit for bit an error may differ by a millionth, as a ball's radius does with what was enclosed before it."""
+    before = {".K.error": [(1e-28).hex()]}
+    for by, seen in ((1e-9, False), (1e-3, True), (math.inf, True)):
+        now = {".K.error": [(1e-28 * (1 + by)).hex()]}
+        assert bool(differences(before, now, True)) == seen, by
+    assert not differences(before, {".K.error": [(2e-28).hex()]}, False)
