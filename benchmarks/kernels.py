@@ -181,7 +181,7 @@ def fresh(python: str, *words: str) -> float:
 
 def errors(file: str) -> tuple[float, float]:
     """The largest errors of K and Theta over the committed references of tanh, of the roots of the diagonals."""
-    from tests.make_kernel_references import FILE, PAIRS
+    from tests.references.make_kernel_references import FILE, PAIRS
 
     found, worst = np.load(file), [0.0, 0.0]
     for (a, b), row in zip(PAIRS, json.loads(FILE.read_text())["tanh"]):

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from conftest import ROOT
 from numba import njit
-from oracle_float import _nodes, graded_edges, one_input_float, two_input_float
 
 from meanfield import Dense, Gate, LayerNorm, Nonlinearity, Residual, Scale, Sequential, architectures, derive
 from meanfield.empirical.ensemble.ensemble import run_ensemble
@@ -25,6 +24,7 @@ from meanfield.empirical.random.philox import fill_normals
 from meanfield.networks import mlp
 from meanfield.numeric.lowering.assembly import lower
 from meanfield.numeric.quadrature.softmax.overlaps import softmax_average
+from tests.oracles.polar import _nodes, graded_edges, one_input_float, two_input_float
 
 TANH, POINT, PAIR = derive("tanh", residual=True), {"sigma_w": 1.0, "sigma_b": 0.1}, ("K_aa", "K_bb", "K_ab")
 TIMED = "from time import perf_counter as t; a = t(); {0}; print(t() - a)"
@@ -387,7 +387,7 @@ def test_depth_law_at_a_point(beside, name):
 
 def test_flow_point(beside):
     """The judge of one law: 10^5 blocks of tanh, then a flow in log l to l = e^2000"""
-    from oracle_flow import follow, table
+    from tests.oracles.flow import follow, table
 
     square, slope = table(np.tanh, 1), table(lambda z: 1 / np.cosh(np.clip(z, -350, 350)) ** 2, 0)
     theory = _full("tanh", v="1/2", w="1/4", a=1, b=1)

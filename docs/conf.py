@@ -1,8 +1,8 @@
 """The site: `sphinx-build -W docs docs/_build` (needs `pip install -e ".[docs,plot]"`).
 
 Pages are Markdown, the reference is made from the docstrings; the gallery and the stories, each with a notebook, are
-`docs/gallery/*.py` and `docs/stories/*.py`. Blocks of pages and docstrings are executed by tests/test_docs.py,
-stories by tests/test_stories.py; `-D plot_gallery=0` leaves the pictures out, too.
+`docs/gallery/*.py` and `docs/stories/*.py`. Blocks of pages and docstrings are executed by test_docs.py,
+stories by test_stories.py; `-D plot_gallery=0` leaves the pictures out, too.
 """
 
 import inspect

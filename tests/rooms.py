@@ -14,7 +14,7 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from tests.test_imports import NAMES, PACKAGE, imported
+from tests.package.test_imports import NAMES, PACKAGE, imported
 
 CALL = (
     "import json, sys, meanfield as mf; mf.derive('tanh').propagate(sigma_w=1.2, sigma_b=.1, depth=500);"

@@ -1,7 +1,7 @@
 """Acceptance values: lines of section 8 of the specification that are numbers, and where the others are.
 
-Lines 16, 18 and 23 are claims (`batchnorm`, `resmlp`); 20, 22 and 25 are networks (`tests/test_batch.py`); 1, 2 are
-checks of finite networks (`tests/test_empirical_correlators.py`).
+Lines 16, 18 and 23 are claims (`batchnorm`, `resmlp`); 20, 22 and 25 are networks (`test_batch.py`); 1, 2 are
+checks of finite networks (`test_empirical_correlators.py`).
 """
 
 from __future__ import annotations

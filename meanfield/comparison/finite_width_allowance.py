@@ -2,7 +2,7 @@ r"""The allowance of a check from the theory of order 1/n: n(E K − K) = G1, n(
 
 What is left over is of order 1/n². It is taken to be r(r + l/n + s²) of the theory's value, r the largest share
 |allowance|/theory up to layer l and s² the relative variance from network to network: the first term once more times
-what it is expanded in. It is no bound that was proved; `tests/test_allowances.py` holds it against narrow networks.
+what it is expanded in. It is no bound that was proved; `test_allowances.py` holds it against narrow networks.
 """
 
 from __future__ import annotations
