@@ -1,5 +1,5 @@
-"""Shared set-up: a cache folder of this run alone, kernels compiled once, few searches for garbage, shards of the slow
-tests, and mpmath's global precision put back after every test."""
+"""Shared set-up: a cache folder of this run alone, kernels compiled once, few searches for garbage, which tests are
+slow, shards of these, and mpmath's global precision put back after every test."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import zlib
+from collections import defaultdict
 from pathlib import Path
 
 import mpmath
@@ -42,23 +43,30 @@ def shard_of(test: str, shards: int) -> int:
     return zlib.crc32(test.encode()) % shards
 
 
-def twins() -> tuple[str, ...]:
-    """What the ids of tests begin with that take long, and whose like stay in the fast suite or whose subject other
-    tests there see, too."""
-    return tuple(f"tests/{line}" for line in (ROOT / "tests" / "twins.txt").read_text("utf-8").splitlines())
+def mark_slow(items) -> list[str]:
+    """Marks as slow what `slow_with` names and what `fast_with` leaves out, by the text that pytest prints in brackets.
+
+    Returns what is named and is no parameter of its test.
+    """
+    unknown, known = {}, defaultdict(set)
+    for item in items:
+        test, _, rest = item.nodeid.partition("[")
+        known[test].add(rest[:-1])
+        for mark in item.iter_markers():
+            if mark.name in ("slow_with", "fast_with"):
+                named = {text.encode("unicode_escape").decode(): text for text in mark.args}
+                unknown[test] = named
+                if (rest[:-1] in named) == (mark.name == "slow_with"):
+                    item.add_marker(pytest.mark.slow)
+    return [f"{test}: {named[text]!r}" for test, named in unknown.items() for text in named if text not in known[test]]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    slower = twins()
-    for item in items:
-        if item.nodeid.startswith(slower):
-            item.add_marker(pytest.mark.slow)
-    if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        names = [item.nodeid for item in items]
-        stale = [line for line in slower if not any(name.startswith(line) for name in names)]
-        if stale:
-            raise pytest.UsageError(f"tests/twins.txt: {stale[0]!r} names no test (of {len(stale)} such lines).")
+    unknown = mark_slow(items)
+    picked = config.getoption("last_failed", False) or any("[" in argument for argument in config.args)
+    if unknown and not picked:
+        raise pytest.UsageError(f"{unknown[0]} is marked and no parameter of the test (of {len(unknown)} such marks).")
     chosen = config.getoption("--shard")
     if not chosen:
         return

@@ -95,6 +95,7 @@ def assert_printable(text: str, folder) -> None:
 # ----------------------------------------------------------------------------------------------------------- theories
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "architecture"), FEW)
 def test_theories_are_printable(name, architecture, tmp_path):
     assert_printable(theory(name, architecture).latex(), tmp_path)
@@ -106,6 +107,7 @@ def test_all_theories_are_printable(name, architecture, tmp_path):
     assert_printable(theory(name, architecture).latex(), tmp_path)
 
 
+@pytest.mark.slow
 def test_latex_is_deterministic():
     """The same text whatever the order of sets is."""
     code = "import meanfield as mf; print(mf.derive('gelu_tanh', norm='act').two_inputs.latex())"
@@ -116,6 +118,7 @@ def test_latex_is_deterministic():
     assert runs[0].stdout == runs[1].stdout and rb"A_{1}" in runs[0].stdout
 
 
+@pytest.mark.slow
 def test_objects_are_printable(tmp_path):
     erf, tanh = mf.derive("erf"), mf.derive("tanh", residual=True)
     found = [
@@ -260,6 +263,7 @@ def test_lines_fit_and_say_the_same(e, room):
     assert letters[0] == letters[1]  # nothing lost, nothing added
 
 
+@pytest.mark.slow
 def test_long_maps_name_their_averages():
     text = theory("gelu_tanh", "act").latex()
     assert "where $A_{1}$" in text
@@ -268,6 +272,7 @@ def test_long_maps_name_their_averages():
     assert names and names == defined
 
 
+@pytest.mark.slow
 def test_names_avoid_the_symbols_in_use():
     A_1 = sp.Symbol("A_1", real=True)
     step = mf.derive("gelu_tanh", norm="act").recursion("J")["J"]
@@ -316,6 +321,7 @@ def test_letters_that_text_lacks_are_set_in_math():
     assert escape("Ø, São, ∇") == r"Ø, São, $\nabla$"
 
 
+@pytest.mark.slow_with("table tanh --residual --latex")
 @pytest.mark.parametrize("line", ["table tanh --residual --latex", "derive gelu_tanh --norm act --latex"])
 def test_the_command_line_is_printable(line, tmp_path, capsys):
     from meanfield.cli.app import app
@@ -368,6 +374,7 @@ def too_wide(display: str, room: float) -> list[str]:
     return found
 
 
+@pytest.mark.slow_with("F-345.0", "U-345.0")
 @pytest.mark.parametrize("room", [345.0, 229.5])
 @pytest.mark.parametrize("quantity", ["V", "F", "U"])
 def test_derivations_fit_their_column(quantity, room):
@@ -378,6 +385,7 @@ def test_derivations_fit_their_column(quantity, room):
     assert too_wide(found, 150.0), "control: a column that is narrower still"
 
 
+@pytest.mark.slow_with("gelu")
 @pytest.mark.parametrize("name", ["relu", "gelu", "silu"])
 def test_tables_fit_a_column_of_two(name):
     formula = re.compile(r"\$\\displaystyle ([^$]*)\$")

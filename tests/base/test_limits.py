@@ -126,6 +126,7 @@ def test_a_process_that_is_forked_inside_a_call_has_calls_of_its_own():
         assert budgets._own.allowance is not None
 
 
+@pytest.mark.slow
 def test_a_busy_machine_turns_no_answer_into_a_refusal(monkeypatch):
     """An answer of a second of CPU time, on a clock that runs as if six others shared the core."""
     monkeypatch.setenv("MEANFIELD_SECONDS", "30")

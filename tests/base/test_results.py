@@ -81,6 +81,10 @@ def assert_json_values(found: object) -> None:
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
+@pytest.mark.slow_with(
+    "critical_points", "critical_point", "critical_line", "correlations", "bias", "fraction", "bias_diagram",
+    "recommendation",
+)  # fmt: skip
 @pytest.mark.parametrize("name", CALLS)
 def test_every_result_can_do_what_results_do(name, tmp_path):
     found = result(name)
@@ -97,6 +101,7 @@ def test_every_result_can_do_what_results_do(name, tmp_path):
         assert found.save(tmp_path / "a.tex").read_text() == found.latex()
 
 
+@pytest.mark.slow_with("critical_points", "bias", "fraction")
 @pytest.mark.parametrize("name", CALLS)
 def test_frames_and_files_hold_the_arrays(name, tmp_path):
     """pandas, xarray, csv and .npz say the same numbers as the arrays do."""
@@ -120,6 +125,7 @@ def test_frames_and_files_hold_the_arrays(name, tmp_path):
         assert set(columns) <= set(data.data_vars) and all(n in data.coords for n in arrays.coords)
 
 
+@pytest.mark.slow_with("run")
 @pytest.mark.parametrize("name", sorted(PICTURES))
 def test_pictures_are_axes_and_take_axes(name, tmp_path):
     matplotlib = pytest.importorskip("matplotlib.figure")
@@ -214,6 +220,7 @@ def assert_law_says_one_thing(law, depth: int, **constants: float) -> None:
     assert value == pytest.approx(float(law.law.at(depth, **constants)), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_every_law_has_the_same_face():
     """A depth law, one with further terms, one under a schedule, a correlator's: at, expr, law, onset, text."""
     skip = mf.derive("tanh", residual=True)

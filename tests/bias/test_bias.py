@@ -128,6 +128,7 @@ def assert_says(found, phase: BiasPhase, c: float, image) -> None:
     assert abs(image(found.c) - found.c) < 1e-12, f"the map moves c* = {found.c} to {image(found.c)}"
 
 
+@pytest.mark.fast_with("2-0.3")
 @pytest.mark.parametrize(("sigma_w", "sigma_b"), [("1", "0"), ("1/2", "0"), ("2", "0.3")])
 def test_the_limit_is_known_where_its_law_is_not(sigma_w, sigma_b):
     """z²: K falls to 0 or grows without bound, as its start decides, and either way C(c) = (1 + 2c²)/3."""

@@ -71,6 +71,7 @@ def test_printed_numbers():
     assert mf.bias.ClassFraction(0.51).cdf(0.2) != pytest.approx(0.11698, abs=5e-4)
 
 
+@pytest.mark.slow_with("2")
 @pytest.mark.parametrize("gamma", [0.05, 2, 10])
 def test_the_density_is_that_of_a_transformed_gaussian(gamma):
     """At 30 digits, from d ↦ Φ(√γ d) and its derivative; moments by the trapezoid rule in d."""
@@ -279,6 +280,7 @@ def both_in_class_0(classes: int, r: float, step: float = 0.25) -> float:
     return float(np.einsum("iab,i,a,b->", both ** (classes - 1), weight, weight, weight))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("classes", "gamma"), [(3, 1.5), (10, 0.3)])
 def test_variance_of_many_classes(classes, gamma):
     truth = both_in_class_0(classes, gamma / (1 + gamma))

@@ -67,6 +67,7 @@ def law_of_three(v: np.ndarray, root: float) -> np.ndarray:
     return weights @ ndtr(low / (root * math.sqrt(1.5))) / math.sqrt(2 * math.pi)
 
 
+@pytest.mark.slow_with("1.0")
 @pytest.mark.parametrize("root", [0.5, 1.0])
 def test_the_law_of_three_classes(root):
     """The table, narrow below root = 1 and wide from there on, to four of the errors that its random shifts show; its

@@ -208,6 +208,10 @@ def test_flags_have_no_type(run, verb):
     assert "<bool>" not in run(f"{verb} --help")[1]
 
 
+@pytest.mark.slow_with(
+    "derive tanh-a.json-{", "derive tanh-a.tex-\\begin{table}",
+    "law erf --residual --sigma-w 1 --sigma-b 0-a.txt-Large depth", "activations-a.txt-name",
+)  # fmt: skip
 @pytest.mark.parametrize(
     ("line", "name", "begins"),
     [
@@ -257,6 +261,7 @@ def test_an_interrupted_command_says_how_to_go_on(run, monkeypatch):
     assert cli_help.interrupted(given) == "interrupted; the same command goes on where it was."
 
 
+@pytest.mark.slow_with("derive", "table", "critical", "phase-diagram", "measure", "reproduce", "activations", "demo")
 @pytest.mark.parametrize("verb", VERBS)
 def test_examples_in_the_help_run(run, faked, verb):
     example = cli.VERBS[verb][1]
@@ -268,6 +273,7 @@ def test_examples_in_the_help_run(run, faked, verb):
     assert code == 0 and (out or "Wrote" in err)
 
 
+@pytest.mark.fast_with("--help")
 @pytest.mark.parametrize(
     "line",
     [
@@ -301,6 +307,7 @@ def test_a_terminal_without_greek_still_gets_its_answer():
 # ------------------------------------------------------------------------------------------------- derive, table, law
 
 
+@pytest.mark.slow
 def test_derive_prints_the_first_part_of_the_story(run):
     code, out, err = run("derive tanh --residual")
     assert (code, err) == (0, "")
@@ -314,6 +321,7 @@ def test_derive_prints_the_first_part_of_the_story(run):
         assert line in out
 
 
+@pytest.mark.slow
 def test_derive_closes_averages_and_gives_no_law_without_a_unit_skip(run):
     out = run("derive erf")[1]
     assert "K' = sigma_b**2 + 2*sigma_w**2*asin(2*K/(2*K + 1))/pi" in out and "Large depth" not in out
@@ -322,6 +330,7 @@ def test_derive_closes_averages_and_gives_no_law_without_a_unit_skip(run):
     assert run("derive relu --mu 0")[1] == run("derive relu")[1]
 
 
+@pytest.mark.slow
 def test_layer_norm(run):
     assert run("derive erf --norm none")[1] == run("derive erf")[1]
     assert "sigma_w**2*<tanh(z)**2>_{1}" in run("derive tanh --norm pre")[1]
@@ -367,11 +376,13 @@ def test_derive_says_that_j_of_a_jump_is_infinite(run):
     assert found["recursion"]["J"] == {"step": "inf", "closed_form": "inf", "first": "1"}
 
 
+@pytest.mark.slow
 def test_parameters_of_activations(run):
     assert run("derive leaky_relu --param alpha=0.2")[1] == run("derive 'leaky_relu(0.2)'")[1]
     assert "<tanh(z)**2>" in run("derive 'mu*tanh(z)' --param mu=2")[1]  # not the skip strength
 
 
+@pytest.mark.slow
 def test_derive_json(run):
     code, out, err = run("derive tanh --residual --json")
     found = strict(out)
@@ -408,6 +419,7 @@ def test_table_to_a_file(run, tmp_path):
     assert strict((tmp_path / "t.json").read_text())["command"] == "table"
 
 
+@pytest.mark.slow
 def test_law(run):
     out = run("law erf --residual --sigma-w 1 --sigma-b 0")[1]
     assert "log J^(1,l) = 4*sqrt(l)/pi" in out and "1.2732395*l**0.5" in out and f"{4 / math.pi:.7f}" == "1.2732395"
@@ -509,6 +521,7 @@ def test_check_json_and_files(run, faked, tmp_path):
     assert (tmp_path / "report.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_check_for_real(run):
     line = "check relu --residual --mu 1/2 --sigma-w 1 --sigma-b 0.1 --width 40 --depth 4 --networks 60"
     code, out, err = run(line)
@@ -518,6 +531,7 @@ def test_check_for_real(run):
     assert found["passed"] is True and {r["quantity"] for r in found["rows"]} == {"K", "J"}
 
 
+@pytest.mark.slow
 def test_demo(run, faked, monkeypatch, tmp_path):
     code, out, _ = run("demo")
     files = tmp_path / "meanfield-demo"
@@ -654,6 +668,9 @@ def test_a_folder_is_not_overwritten(run, tmp_path):
 # ------------------------------------------------------------------------------------------------- helpers
 
 
+@pytest.mark.slow_with(
+    "derive tanh --residual", "derive mish --residual", "derive selu --residual", "table hard_tanh --residual"
+)
 @pytest.mark.parametrize(
     "line",
     [f"derive {a} --residual" for a in ("tanh", "mish", "selu", "polynomial", "step")]
@@ -696,6 +713,7 @@ def test_plain_values():
     assert isinstance(found["2"][3], str)
 
 
+@pytest.mark.slow
 def test_law_of_a_full_residual_network(run):
     """Exponents that --decay leaves out give the table, all given one law; no σ the laws at critical points."""
     whole = "law relu --architecture full_residual --quantity K,J"
@@ -719,6 +737,7 @@ def test_law_of_a_full_residual_network(run):
     assert code == 2 and "leave --correlation out" in error
 
 
+@pytest.mark.slow
 def test_correlators_of_order_1_by_n(run):
     """--weights, --lambda-w and --lambda-b: the numbers of `propagate`, four columns a table; V and F of networks."""
     command = "propagate tanh --sigma-w 1 --sigma-b 0 --depth 3 --quantities V,F,R,A,G1 --weights orthogonal"

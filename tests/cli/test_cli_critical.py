@@ -66,6 +66,11 @@ def test_critical_points_of_gelu(run):
     assert shown(out, "Critical point 1 (repelling", "sigma_w") == "2"
 
 
+@pytest.mark.slow_with(
+    "critical erf-sigma_w = sqrt(pi)/2", "critical erf-log J^(1,l) = -log(l) + C + log(l)/(6*l) + smaller order",
+    "critical erf --mu mu-sigma_w = sqrt(pi)*sqrt(1 - mu**2)/2",
+    "critical hard_tanh-K^l = 1/(2*log(l)) + smaller order",
+)  # fmt: skip
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -86,6 +91,7 @@ def test_lines_and_points(run, line, words):
     assert (code, err) == (0, "") and words in " ".join(out.split())
 
 
+@pytest.mark.slow
 def test_certified_numbers_show_thirteen_digits(run):
     text, data = run("critical swish")[1], strict(run("critical swish --json")[1])["results"]["points"][1]
     section = "Critical point 2"
@@ -98,6 +104,7 @@ def test_certified_numbers_show_thirteen_digits(run):
         assert abs(sp.Rational(printed) - value) < value * sp.Rational("1e-12")
 
 
+@pytest.mark.slow
 def test_fixed_points_basins_and_phase(run):
     """Inputs on either side of the printed edge of the basin flow where it says."""
     out = run(POINT)[1]
@@ -168,6 +175,7 @@ def well_formed(text: str) -> bool:
 LATEX = [f"{POINT} --latex", "critical step --sigma-w 1 --sigma-b 0 --latex", "critical swish --mu mu --latex"]
 
 
+@pytest.mark.slow_with("critical swish --mu mu --latex")
 @pytest.mark.parametrize("line", LATEX)
 def test_critical_latex(run, line):
     out = run(line)[1]
@@ -186,6 +194,10 @@ def test_critical_latex_compiles(run, tmp_path):
     assert done.returncode == 0, done.stdout.decode(errors="replace")[-800:]
 
 
+@pytest.mark.slow_with(
+    "critical polynomial", "critical swish --mu mu", "phase-diagram erf --sigma-w 0,3,61 --sigma-b 0,3,61",
+    "phase-diagram gelu --sigma-w 1,2,40 --sigma-b 0,0.5,40",
+)  # fmt: skip
 @pytest.mark.parametrize(
     "line",
     [f"critical {a}" for a in ("erf", "gelu", "step", "relu --norm act", "polynomial", "tanh --mu mu --norm act")]
@@ -210,6 +222,7 @@ def closed_line(sigma_w: float) -> float:
     return math.sqrt(max(k - sigma_w**2 * 2 / math.pi * math.asin(2 * k / (1 + 2 * k)), 0)) if k > 0 else -1
 
 
+@pytest.mark.slow
 def test_the_map_shows_the_phases(run):
     code, out, err = run(SMALL)
     rows = cells(out)
@@ -222,6 +235,7 @@ def test_the_map_shows_the_phases(run):
     assert out.splitlines()[0].startswith("MLP, erf: sigma_w 0 to 3 (61)") and "o ordered, # chaotic" in out
 
 
+@pytest.mark.slow
 def test_bistable_cells_are_marked(run):
     out = run("phase-diagram gelu --sigma-w 1,2.2,60 --sigma-b 0,0.6,60")[1]
     assert "O" in cells(out)[-1] and "@" in cells(out)[-1] and "other input norms end" in " ".join(out.split())
@@ -249,6 +263,7 @@ def test_cells_cover_every_point(count):
     assert set().union(*(range(low, high) for _, low, high in found)) == set(range(count))
 
 
+@pytest.mark.slow
 def test_phase_diagram_json_is_a_summary(run):
     code, out, err = run(f"{SMALL} --json")
     found = strict(out)["results"]

@@ -49,6 +49,7 @@ def test_a_correlation_starts_what_is_of_two_inputs(run):
     assert "2*l**2/(9*pi**2)" in run(f"law relu {place} --quantity gamma")[1]
 
 
+@pytest.mark.slow
 def test_a_section_says_where_the_law_holds(run):
     """The numbers that were given, or that any σ_w will do (μ = 1 and a saturating φ)."""
     assert "\nsigma_w = 1, sigma_b = 0\n" in run("law tanh --sigma-w 1 --sigma-b 0")[1]

@@ -23,6 +23,7 @@ def assert_no_traceback(*texts: str) -> None:
         assert "Traceback" not in text and "Exception ignored" not in text, text
 
 
+@pytest.mark.slow
 def test_a_pipe_that_closes_ends_the_command_quietly():
     """`meanfield table tanh | head -1`, where head is gone before the table comes."""
     with subprocess.Popen([*COMMAND, "table", "tanh"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
@@ -33,6 +34,7 @@ def test_a_pipe_that_closes_ends_the_command_quietly():
         assert_no_traceback("Exception ignored in: <_io.TextIOWrapper name='<stdout>'>\nBrokenPipeError")
 
 
+@pytest.mark.fast_with("-h")
 @pytest.mark.parametrize("words", ["derive gelu", "critical tanh", "init relu --depth 5 --width 64", "-h"])
 def test_a_terminal_of_ascii_alone(words):
     done = run(*words.split(), PYTHONIOENCODING="ascii", LC_ALL="C")
@@ -62,6 +64,7 @@ def test_a_refusal_takes_the_columns_of_a_terminal():
     assert len(run("derive", "tanhh").stderr.splitlines()) == 1, "whole in a log"
 
 
+@pytest.mark.slow
 def test_an_output_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file" / "table.tex", Path("/proc/table.tex"), tmp_path / "none" / "table.tex"):
@@ -71,6 +74,7 @@ def test_an_output_that_cannot_be_written(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.slow
 def test_a_cache_that_cannot_be_written(tmp_path):
     """What is computed is what is computed with one."""
     (tmp_path / "file").write_text("")

@@ -80,6 +80,7 @@ def test_with_a_bias_from_two_narrower_ensembles():
         assert_error_is_the_spread(rows, 0.95)
 
 
+@pytest.mark.slow
 def test_of_jacobians_with_one_number_for_all_layers():
     """a (l - 1)/n fitted from two widths: 400 ensembles of five layers, the last layer's rows."""
     run = SimpleNamespace(log_J=np.zeros(5), l=np.arange(1, 6))

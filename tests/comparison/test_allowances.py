@@ -48,6 +48,7 @@ def assert_pairs(found, expected, tolerance=1e-10):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phi", ["z + z**2/4", pytest.param("relu", marks=pytest.mark.slow)])
 def test_two_inputs_against_the_maps(phi):
     """G1_aa, G1_ab, G1_bb of different norms; of the other weights' V they differ."""
@@ -113,6 +114,7 @@ REFUSED = [
 LATE = [pytest.param(*case, marks=[pytest.mark.slow] * (i > 5), id=case[2][:24]) for i, case in enumerate(REFUSED)]
 
 
+@pytest.mark.slow_with("allowance of Theta not d", "J is exactly 0")
 @pytest.mark.parametrize(("theory", "more", "reason"), LATE)
 def test_everything_else_is_measured_and_says_why(theory, more, reason):
     report = mf.check(theory, **(AT | dict(width=40, depth=8, networks=8, seed=2) | more))

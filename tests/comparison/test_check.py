@@ -41,6 +41,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kw", "correlation"), CASES, ids=[c[0] for c in CASES])
 def test_small_checks_pass_and_two_percent_fails(name, kw, correlation):
     theory = mf.derive(name, **kw)
@@ -52,6 +53,7 @@ def test_small_checks_pass_and_two_percent_fails(name, kw, correlation):
     assert all(len(line) <= 80 for line in str(report).splitlines())
 
 
+@pytest.mark.slow
 def test_planted_error_is_caught_at_small_size():
     theory = mf.derive("tanh", residual=True)
     full = run_ensemble(theory.block, sigma_w=1.2, sigma_b=0.1, width=200, depth=12, networks=400, seed=1)
@@ -99,6 +101,7 @@ def test_standard_report_catches_planted_errors(monkeypatch):
     assert failed and min(failed) == 8, str(wrong)
 
 
+@pytest.mark.slow
 def test_layerwise_sigmas_reach_both_sides():
     theory = mf.derive("erf")
     sigma = np.array([1.0, 2.0, 0.5, 1.5])
@@ -159,6 +162,7 @@ ZERO = [
 ]
 
 
+@pytest.mark.slow_with("J0")
 @pytest.mark.parametrize("more", [z[0] for z in ZERO], ids=[z[1] for z in ZERO])
 def test_exactly_nothing_agrees_with_exactly_nothing(more, monkeypatch):
     """σ_w = 0: the theory's J is 0, and so is that of every network. One network of one width that is not 0 fails."""
@@ -196,6 +200,7 @@ def test_no_network_is_exactly_nothing_where_the_theory_is_not(monkeypatch):
     assert not any(r.passed for r in wrong.rows if r.layer > 1 and r.quantity == "J")
 
 
+@pytest.mark.slow
 def test_progress_counts_the_networks_of_all_widths():
     """(networks done, of all widths together), growing to the whole of it, and never a width's own count again."""
     seen = []
@@ -208,6 +213,7 @@ def test_progress_counts_the_networks_of_all_widths():
     assert list(done) == sorted(done)
 
 
+@pytest.mark.slow_with("31-explicit")
 @pytest.mark.parametrize(("width", "sampler"), [(31, "explicit"), (32, "lazy"), (33, "lazy")])
 def test_which_sampler_a_width_has(width, sampler, monkeypatch):
     """From LAZY_FROM on, with it; one that is named stays; uniform weights are refused from there on."""

@@ -120,6 +120,7 @@ def test_a_printed_report_has_eighty_columns(size):
         assert max(map(len, text.splitlines())) <= 80, text
 
 
+@pytest.mark.slow
 def test_a_real_check_of_wide_networks(tmp_path):
     """GELU behind a LayerNorm at width 3000: K¹ = 2.29 is the theory, whatever the narrow networks show."""
     theory = mf.derive("gelu", norm="pre")

@@ -43,6 +43,7 @@ def test_moments_are_those_of_pairings(weights):
         assert _of(1, weights).moment(order + 1) == 0
 
 
+@pytest.mark.slow_with("2-gaussian", "2-orthogonal", "3-gaussian", "3-orthogonal")
 @pytest.mark.parametrize(("depth", "weights"), CASES)
 def test_density_has_the_moments_and_the_characteristic_function(depth, weights):
     law, u = _of(depth, weights), 1.3
@@ -59,6 +60,7 @@ def test_density_has_the_moments_and_the_characteristic_function(depth, weights)
         assert_same(transform, _of(depth, weights, 6 if law.gaussian != 1 else 3).characteristic_function(1.31), 6)
 
 
+@pytest.mark.fast_with("1")
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_density_of_the_norm(depth):
     """Its integral, and its mean, which is σ_w^{2l} Q0."""

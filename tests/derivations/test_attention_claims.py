@@ -12,6 +12,16 @@ from derivations.attention.acceptance import CHECKS
 from derivations.judging import judge
 
 
+@pytest.mark.slow_with(
+    "C3, gelu, covariance", "C3, gelu, gradients of two tokens", "C8, pre-LN, variance",
+    "C8, pre-LN, gradient hyperbolic, relu", "C8, pre-LN, gradient hyperbolic, gelu",
+    "C8, post-LN, gradient exponential, gelu", "C12, Lemma 2, l → ∞", "C12, Lemma 2, bounds",
+    "C14, Thm 1, post-LN, last layer: power of L", "C14, Thm 1, pre-LN, last layer: power of L",
+    "C27, pre-LN: attention changes the power, gelu", "C27, pre-LN, gelu, no attention",
+    "C28, pre-LN: variance exponential at the start", "C30, peri: law of K", "C18, pre-LN with a relu MLP",
+    "C21, λ_a = λ_g = 0 at once: λ_g - λ_a, ordered", "C21, order-chaos transition",
+    "C21, order-chaos transition, beyond",
+)  # fmt: skip
 @pytest.mark.parametrize(
     "claim", [pytest.param(c, marks=[pytest.mark.slow] * (c in SLOW), id=c.source) for c in CLAIMS]
 )
@@ -104,6 +114,7 @@ def assert_as_drawn(T: int, s: float, r: float, r_g: float, through_scores: bool
     assert np.abs(z).max() < 4, f"z-scores {z}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [(8, 1.5, 0.3, 0.0), (8, 0.6, 0.5, 0.4)])
 def test_the_moments_of_attention_by_drawn_softmaxes(place):
     """Forward and backward, with gradients that are correlated between tokens, at one head given its softmax."""
@@ -112,6 +123,7 @@ def test_the_moments_of_attention_by_drawn_softmaxes(place):
         assert_as_drawn(*place, through_scores=False)
 
 
+@pytest.mark.slow
 def test_where_the_coded_gradient_leaves_ten_per_cent():
     """(T, r, r_g) and the score deviation s, as the page has it."""
     for T, r, r_g, s in ((16, 0.0, 0.0, 0.196), (128, 0.3, 0.3, 0.485), (128, 0.0, 0.7, 1.14)):

@@ -16,6 +16,7 @@ from derivations.judging import judge
 LONG = ("R65", "R69", "R71", "R1", "R27", "R46", "R41", "R43")  # seconds of compilation, half a minute of digits
 
 
+@pytest.mark.slow_with("RχΔ (26)", "R38B (32), |B| = 8", "R6 (6), |B| = 8")
 @pytest.mark.parametrize(
     "claim", [pytest.param(c, marks=[pytest.mark.slow] * c.source.startswith(LONG), id=c.source) for c in CLAIMS]
 )

@@ -23,6 +23,7 @@ def drawn(panel, dashed: bool = False) -> list[np.ndarray]:
     return [a.get_ydata() for a in panel.get_lines() if a.get_linestyle() == style and len(a.get_ydata()) > 2]
 
 
+@pytest.mark.slow
 def test_the_lines_of_figure_2_are_the_theory():
     """Against |B| at μ = 0: (b) of the specification, which no layer changes. μ = 1 grows as 1 + π/((π − 1) l)."""
     known = {4: 2.408178, 5: 1.882790, 6: 1.719759, 8: 1.600288, 16: 1.507629, 32: 1.482803, 64: 1.473917}
@@ -35,6 +36,7 @@ def test_the_lines_of_figure_2_are_the_theory():
     assert np.ptp(left) < 1e-9 and left.ravel()[0] == pytest.approx(1.468522, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_dashed_lines_of_figure_3_are_r69():
     """J of the averaged theory is (1 + ε²σ_w²)(1 + ε²σ_w⁴ H), H at the K that enters φ; K against (d)."""
     run = figures.blocks_on_average("2")

@@ -38,6 +38,10 @@ CASES = [pytest.param(c, id=f"{c.source} {c.quantity}", marks=[pytest.mark.slow]
 IDS = [c.id for c in CASES]
 
 
+@pytest.mark.slow_with(
+    "B9 (55) q_aa q_bb - q_ab^2", "B30 (62), third line density", "B54 (109), γ g 1", "B54 (110), γ^{-1/2} f -1/2",
+    "B54 (111), γ^{1/2} g/f 1/2", "B55 (114), B57, σ_w² = 2, σ_b² = 0 gamma",
+)  # fmt: skip
 @pytest.mark.parametrize("claim", CASES)
 def test_the_print_and_its_contrast_come_out_as_they_should(claim):
     """A right equation holds and its planted change does not; a misprint fails and the corrected formula holds.
@@ -72,6 +76,7 @@ def test_a_claim_fails_when_its_print_is_changed():
     assert word.decided and not replace(word, places=phases.ON_LINE).decided
 
 
+@pytest.mark.slow
 def test_functions_with_equal_slopes_are_proved_equal():
     """arctan √(2γ + 1) = π/4 + arcsin(γ/(1 + γ))/2: the derivatives are the same, and so are the values at 1."""
     x = sp.Symbol("gamma", positive=True)

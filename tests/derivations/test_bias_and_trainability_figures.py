@@ -21,6 +21,7 @@ def test_figure_1_has_a_uniform_fraction_at_the_transition():
     assert neutral[400] == pytest.approx(0.05**-0.5) and biased[400] == pytest.approx(10**-0.5)
 
 
+@pytest.mark.slow
 def test_figure_31_grows_faster_below_the_line():
     ends = [y[-1] for _, y in curves(width_figures.figure_31(0).axes[0])]
     assert ends == sorted(ends, reverse=True) and ends[2] == pytest.approx(602.9500127)
@@ -38,6 +39,7 @@ def assert_grows_by(measured: np.ndarray, theory: np.ndarray) -> None:
     assert abs(found - exact) < 0.2 * abs(exact) + 1, f"the gradient grows by exp({found:.1f}), not exp({exact:.1f})"
 
 
+@pytest.mark.slow
 def test_figures_of_gradients():
     """ReLU: all classes as the product of χ_J, the preferred one without a gradient where it is chaotic; residual
     networks: ReLU stays, tanh decays towards the input."""

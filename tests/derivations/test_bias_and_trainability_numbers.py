@@ -12,6 +12,7 @@ FAST = {"7", "8", "9, 10", "11", "12", "14", "15", "16", "24, 33", "25", "33", "
 CASES = [pytest.param(c, id=f"{c.line} {c.name}", marks=[pytest.mark.slow] * (c.line not in FAST)) for c in CHECKS]
 
 
+@pytest.mark.slow_with("15 g/f at large γ")
 @pytest.mark.parametrize("check", CASES)
 def test_the_engine_reproduces_the_value_and_a_planted_error_does_not(check):
     """Within the tolerance; one per cent in σ_w (or σ_b, K, …) is outside it."""

@@ -23,6 +23,15 @@ SLOW = {c for c in CLAIMS if isinstance(c, Floats) or c.source.startswith("(4.16
 CASES = [pytest.param(c, id=f"{c.source} {c.quantity}", marks=[pytest.mark.slow] * (c in SLOW)) for c in CLAIMS]
 
 
+@pytest.mark.slow_with(
+    "(4.17), C_W = 1, layer by layer V_1234", "(4.17), one input, layers 1-3 V",
+    "E15 (4.17), mixed: V has 1/n corrections V", "(4.4) chi_par", "(4.21) <sigma^2>^2", "(4.18), orthogonal V",
+    "(4.13)-(4.15) Delta V", "E2 (4.14) Delta V", "(4.19), ReLU, orthogonal: V' of layer l V/K^2", "(4.24), c = -1/2 V",
+    "(4.24) V/K^2", "§ 4.3, Gaussian tanh V/K^2", "§ 5.3, Gaussian: as l but U V ... T", "C1: bounded V ... U",
+    "C1: log(l)/l beside the limit V ... U", "C2: |A| < |B| A/B", "C2: |D| < |F| D/F", "C4: tanh, 1/n^2 G2/K, V1/K^2",
+    "C6: powers of l, Gaussian tanh V ... U", "C6: powers of l, Gaussian ReLU V ... F",
+    "C5: one input, the leading terms V ... U",
+)  # fmt: skip
 @pytest.mark.parametrize("claim", CASES)
 def test_the_print_and_its_contrast_come_out_as_they_should(claim):
     """A right statement holds and its planted change does not; a misprint fails and the corrected form holds."""

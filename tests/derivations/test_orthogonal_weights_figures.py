@@ -43,6 +43,7 @@ def test_networks_lie_on_the_lines(monkeypatch):
         assert_on_lines(figures.figure_1(networks=200, layers=6).axes[0], 5)
 
 
+@pytest.mark.slow
 def test_what_figure_1_draws():
     """Lines are the published ones where they are closed: 2(l - 1), 5(l - 1), 3l - 5, -2, 0."""
     l = np.arange(1, 6)

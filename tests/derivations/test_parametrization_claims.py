@@ -40,6 +40,7 @@ def test_powers_by_hand(check):
     assert check.misses() <= 1 < check.misses("1/100")
 
 
+@pytest.mark.slow
 def test_the_published_tables_are_those_of_the_package():
     """Rates and multipliers of the claims were typed from the code; `parametrization` holds the same."""
     for optimizer, rates in (("sgd", "n 1 n n"), ("adam", "1 1/n 1 1")):

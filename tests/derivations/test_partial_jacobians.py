@@ -28,6 +28,26 @@ IDS = [f"{c.source} {c.quantity}" for c in CLAIMS]
 
 
 
+@pytest.mark.slow_with(
+    "R5, Stein's lemma chi_K", "R13 (B.7) chi_Delta", "R15 (B.8), l ≥ 3 J0", "R15, S of E-4 D0*J0", "R16 J0",
+    "R18 (B.24) Theta", "R21 (E.11) Theta", "R23, χ_J* chi_J*", "R23, line line sigma_b^2", "R25 (B.34) chi_J",
+    "R25 (B.31) chi_J*", "R26, rescaled line: σ_w² line sigma_w^2(K)", "R26, rescaled line: σ_b² line sigma_b^2(K)",
+    "R26, plain line: σ_w² line sigma_w^2(K)", "R27, Remark 4.2, μ = 1: σ_w line sigma_w",
+    "R27, Remark 4.2, μ = 1: σ_b line sigma_b", "R27, Remark 4.2, μ < 1 K*",
+    "R27, Remark 4.3: exponential law J rate_power", "R27, φ ~ z law J rate_power", "R28 (E.4) K*",
+    "R28 (E.5) law K lead", "R29, χ_J* chi_J*", "R29, Remark 5.1: line line sigma_b^2", "R30, Remark 5.3 line kind",
+    "R30, power p p", "R30, Γ form exact J step", "R30, Remark 5.1: J ~ l, μ < 1 J exponent on the line",
+    "R30, Remark 5.1: J ~ l, μ = 1 J exponent on the line of mu < 1", "R11 (C.5), n = 2 point 0 A",
+    "R11 (C.5), n = 3 point 0 A", "R11 (C.5), n = 4 point 0 A", "R11 (C.5), any c, n = 2 A, n = 2",
+    "R11 (C.5), any c, n = 3 A, n = 3", "R11 (C.5), any c, n = 4 A, n = 4", "R11 ζ_K, n = 3 point 0 zeta_K",
+    "R11 ζ_K, n = 4 point 0 zeta_K", "R12 (C.7) zeta - d_1/c_2", "R10 (20), n = 2 J is a power at the point",
+    "R10 (20), n = 3, d_1 ≠ 0 J is a power at the point", "R31, ξ exactly log chi_J*",
+    "R31 (5), Theorem 1.3 log chi_J*", "R55, Remark 5.1: ξ improved in both phases log chi_J*",
+    "R34 (G.17) line sigma_b^2", "R40, μ < 1: c_2 point 0 c_n", "R43 (H.24) line sigma_b^2", "R44, tanh: c̃ law J rate",
+    "R30, p of erf p", "R49 (I.10) chi_J - chi_K", "R49 (I.11), two solutions points", "R50 (I.20), ζ point 1 zeta",
+    "R50, d_1/c_2 along the line d_1/c_2(K)", "R52 (I.26) chi_J*", "R53 (I.30) line sigma_w^2(K)",
+    "R53 (I.33) point 1 K", "R53 (I.34) point 0 sigma_w^2", "R53 (I.35), σ_w point 1 sigma_w^2", "R30, p of GELU p",
+)  # fmt: skip
 @pytest.mark.parametrize("claim", CLAIMS, ids=IDS)
 def test_the_print_and_its_contrast_come_out_as_they_should(claim):
     """A right equation holds and its planted change does not; a misprint fails and the corrected formula holds.
@@ -81,6 +101,7 @@ def test_one_network_that_fails_refutes_a_claim_for_several():
     assert replace(both, networks=network("relu")).verdict() is Verdict.PROVED
 
 
+@pytest.mark.slow
 def test_gelu_chi_difference_factors():
     """R49 (I.10): χ_J - χ_K = σ_w² K(K² - 3K - 2)/(2π(1+K)²(1+2K)^{3/2})."""
     ours = {n: closed(e) for n, e in mf.derive("gelu").susceptibilities().items()}
@@ -90,6 +111,7 @@ def test_gelu_chi_difference_factors():
     assert not sp.rem(sp.Poly(numerator, K), sp.Poly(K * (K**2 - 3 * K - 3), K)).is_zero
 
 
+@pytest.mark.slow
 def test_the_whole_recursion_equals_the_published_one():
     """`Recursion.equals` proves it, reports 30 digits where a node has no closed form, and sees a 1 % change."""
     ours = mf.derive("gelu", mu="mu").recursion("K", "J")

@@ -35,6 +35,7 @@ def test_figure_5_shows_the_slope_and_the_law():
     assert "slope $1.311$" in labels and "1.2732\\sqrt{\\ell} + 0.2026" in labels
 
 
+@pytest.mark.slow
 def test_figure_7_is_flat():
     curves = [line.get_ydata() for axes in figures.figure_7().axes for line in axes.get_lines()]
     assert len(curves) == 2
@@ -42,6 +43,7 @@ def test_figure_7_is_flat():
         assert np.ptp(y[1:]) < 1e-3 * y[1]  # from layer 2 on; what is left is the term of order 1/N_0
 
 
+@pytest.mark.slow
 def test_figure_8_draws_28_xi():
     """Table 3.5 at σ_w² = 2: 69.1 (ReLU), 123.3 (erf), 71.3 (GELU)."""
     for line, expected in zip(figures.figure_8().axes[0].get_lines(), (69.1, 123.3, 71.3)):
@@ -61,6 +63,7 @@ def test_networks_are_drawn_beside_the_theory():
     assert "networks: slope" in texts(figures.figure_5(Sizes(networks=2, width=16)))
 
 
+@pytest.mark.slow
 def test_critical_curves_of_gelu_are_dashed_where_the_fixed_point_repels():
     """E-5: stable from the point (1.408, 0.416) upwards only."""
     diagram = mf.derive("gelu").phase_diagram(sigma_w=np.linspace(0.5, 3, 6), sigma_b=np.linspace(0, 3, 6))
@@ -156,6 +159,7 @@ def test_figure_4_draws_the_sampled_theory():
     assert [a.get_title() for a in panels[:2]] == [r"$\mu = 1/2$", r"$\mu = 1$"]
 
 
+@pytest.mark.slow
 def test_mixers_are_critical_everywhere_at_mu_1():
     """l (χ − 1) settles; χ of μ = ½ does not come near 1."""
     _, settled, error = mixer.approach(1.0, 0.5, depth=25, draws=4, tokens=8)

@@ -8,6 +8,14 @@ from derivations.checks import Check
 from derivations.partial_jacobians.acceptance import CHECKS
 
 
+@pytest.mark.slow_with(
+    "4 GELU, three states where the line has K* = 3", "8 line of erf, LN on activations",
+    "8 line of gelu, LN on activations", "8 line of relu, LN on activations", "10 exponents",
+    "12 everywhere critical; χ_J at L = 50", "13 log J - 2c̃√l at l = 4·10⁶", "15 Θ⁵, plain", "15 Θ⁵, LN-pre",
+    "15 Θ⁵, LN-act", "15 Θ⁵, residual", "15 Θ⁵, residual LN-pre", "15 Θ⁵, residual LN-pre, μ = 1",
+    "15 Θ at the critical points", "21 figure 8, 28 ξ of relu", "21 figure 8, 28 ξ of erf", "21 figure 8, 28 ξ of gelu",
+    "E-5 where K¹ goes at GELU's critical point",
+)  # fmt: skip
 @pytest.mark.parametrize("check", CHECKS, ids=[f"{c.line} {c.name}" for c in CHECKS])
 def test_the_engine_reproduces_the_value_and_a_planted_error_does_not(check):
     """Within the tolerance; one per cent in σ_w (or K, c, …) is outside it."""

@@ -27,6 +27,7 @@ def test_a_verdict_the_other_way_round_is_seen():
     assert len(threads.CLAIMS) == 14 and sum(c.misprint for c in threads.CLAIMS) == 12
 
 
+@pytest.mark.slow
 def test_a_scale_of_w2_or_of_w3_is_one_factor_of_the_branch():
     """u ⊙ φ(v) behind w2 is linear in w2 and in w3: one K, J, whichever is scaled; both square the factor."""
     small = dict(depth=3, width=64, heads=4, hidden=172, context=8)

@@ -21,6 +21,7 @@ def ids(one):
     return one.source
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", [one for one in CLAIMS if one.source in QUICKLY], ids=ids)
 def test_claims_that_are_judged_in_seconds(claim):
     assert judge(claim).complaint is None

@@ -35,6 +35,14 @@ CASES = [pytest.param(c, id=f"{c.source} {c.quantity}", marks=[pytest.mark.slow]
 IDS = [c.id for c in CASES]
 
 
+@pytest.mark.slow_with(
+    "R23, Lemma D.1, X → ∞, leading c", "R23, Lemma D.1, X → C, leading c", "R23, Lemma D.1, X → C, first order c",
+    "R14, proof of C.10, ReLU, Wφ <phi_a phi_b>", "R17, Lemma D.3, sech, sech² C_n", "R27, Thm C.5 (1) p",
+    "R27, Thm C.5 (1) q", "R27, Thm C.5 (1): 1 ≤ β_w + U_t occurs row", "R28, Thm C.5 (2) p", "R28, Thm C.5 (2) q",
+    "R38: chi polynomial or bounded with β_a ≥ β_v row", "R38: chi polynomial or bounded with β_a < β_v row",
+    "R41, Thm C.9 p", "R69, § 6: chi^(m-1) = (… l^{-β_v-β_w} …) chi^(l) factor", "R70, § 6: A A",
+    "R74, § 2: exponential off criticality log max/min of the diagonal, a layer",
+)  # fmt: skip
 @pytest.mark.parametrize("claim", CASES)
 def test_the_print_and_its_contrast_come_out_as_they_should(claim):
     """A right statement holds and its planted change does not; a misprint fails and the corrected form holds.
@@ -106,6 +114,7 @@ def test_parts_of_a_region_are_disjoint_and_cover_it():
         assert parts and all(sum(p.contains(at) for p in parts) == 1 and cell.contains(at) for at in points)
 
 
+@pytest.mark.slow
 def test_places_of_the_list():
     """Line 12 of the specification's list: polynomial gradients where W_t = 0; a place where q does not grow."""
     made = full("tanh").theory.phase_table("K[1]", "J")

@@ -14,6 +14,7 @@ def curves(panel) -> list[tuple[np.ndarray, np.ndarray]]:
     return [line.get_data() for line in panel.get_lines()]
 
 
+@pytest.mark.slow
 def test_laws_lie_on_recursions_in_figure_b3():
     """Moved to the end of the recursion, the law of chi meets it within 2 % over the last factor of ten."""
     steep, edge, flat = figures.figure_b3().axes
@@ -24,6 +25,7 @@ def test_laws_lie_on_recursions_in_figure_b3():
     assert exact[-1] == pytest.approx(leading[-1], rel=0.1) and exact[-1] > 200
 
 
+@pytest.mark.slow
 def test_figure_b4_shows_the_misprint():
     """(e): the change of p follows l^{-min(U_r, V_r)} = l^{-1.2}, not l^{-2}."""
     assert [round(figures.change_law(b), 10) for b in figures.B4[1:]] == [-0.5, -0.4, -1, -1.2]
@@ -34,6 +36,7 @@ def test_figure_b4_shows_the_misprint():
     assert change[30] / law[30] > 0.5 and change[30] / printed[30] < 0.1
 
 
+@pytest.mark.slow
 def test_contours_of_the_zig():
     """Line 8 of the list at l = 50, and the dashed line, log p = 10 by its leading term."""
     t, found = contour_figures.sweep("relu", contour_figures.ZIG, 5, depth=50)

@@ -16,6 +16,7 @@ FAST = {"14", "15", "18", "20", "23"}
 CASES = [pytest.param(c, id=f"{c.line} {c.name}", marks=[pytest.mark.slow] * (c.line not in FAST)) for c in CHECKS]
 
 
+@pytest.mark.slow_with("14 log χ/(A√l)", "18 χ ratio, V_r = 2")
 @pytest.mark.parametrize("check", CASES)
 def test_the_engine_reproduces_the_value_and_a_planted_error_does_not(check):
     """Within the tolerance; one per cent in σ_w (or K, c, …) is outside it."""

@@ -94,6 +94,7 @@ def test_hostile_numbers_are_refused_in_a_sentence(asking):
         assert set(asking("phase", sigma_w=text)) == {"call", "refused"}, text
 
 
+@pytest.mark.slow
 def test_a_slow_question_ends_in_a_sentence(asking, monkeypatch):
     monkeypatch.setenv("MEANFIELD_SECONDS", "0.05")
     found = asking("critical points", formula="sin(3*z)*tanh(z) + exp(-z**2)*cos(5*z)")

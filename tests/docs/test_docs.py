@@ -168,6 +168,11 @@ def registry():
 RUN = [pytest.param(p, marks=[pytest.mark.slow] * (p.name == "errata.md"), id=i) for p, i in zip(PAGES, names(PAGES))]
 
 
+@pytest.mark.slow_with(
+    "docs/accuracy.md", "docs/batch.md", "docs/ensembles.md", "docs/functions.md", "docs/gates.md",
+    "docs/one_activation.md", "docs/orthogonal_weights.md", "docs/phase_tables.md", "docs/quickstart.md",
+    "docs/results.md", "docs/tour.md", "docs/training.md", "docs/transformers.md",
+)  # fmt: skip
 @pytest.mark.parametrize("page", RUN)
 def test_python_blocks_run_and_print_what_is_shown(page, registry, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -208,6 +213,9 @@ def example_modules() -> list[str]:
     return found
 
 
+@pytest.mark.slow_with(
+    "meanfield.empirical.functions.groups", "meanfield.numeric.run.depth_iteration", "meanfield.theory.theory"
+)
 @pytest.mark.parametrize("name", example_modules())
 def test_docstring_examples(name):
     module = importlib.import_module(name)

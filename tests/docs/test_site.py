@@ -32,6 +32,7 @@ def names() -> dict[str, object]:
     return found
 
 
+@pytest.mark.slow_with("A phase diagram?", "And a language model?", "The correction of order 1/n?")
 @pytest.mark.parametrize("one", CALLS, ids=[c["question"][:50] for c in CALLS])
 def test_the_calls_of_the_front_page(one, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -175,6 +175,7 @@ def test_criticality():
     assert said.runs[0].log_J[-1] < -40 and said.runs[2].log_J[-1] > 2
 
 
+@pytest.mark.slow
 def test_residual_networks():
     said = told("02_residual_networks")
     assert not said.plain.critical_points().points
@@ -196,6 +197,7 @@ def test_residual_networks():
     assert abs(before - last) < 0.01 and said.lines["1"][-1] > 15 and said.lines["1/L"][-1] < 0.01
 
 
+@pytest.mark.slow
 def test_two_inputs_and_bias():
     said = told("03_two_inputs_and_bias")
     c = np.zeros(1000)
@@ -219,6 +221,7 @@ def test_two_inputs_and_bias():
     assert larger[0] > 0.85 and larger[2] > 0.99
 
 
+@pytest.mark.slow
 def test_finite_width():
     said = told("04_finite_width")
     K, _ = layers(np.tanh, sech2, 1, 0, said.depth)
@@ -279,6 +282,7 @@ def test_kernels():
     assert abs(share[1] - 1) < 0.2
 
 
+@pytest.mark.slow
 def test_initialization():
     said = told("06_initialization")
     w, b, first = said.sigma_w, said.sigma_b, said.K

@@ -103,6 +103,7 @@ def _grid(blocks=BLOCKS, **more):
     return criticality_grid(blocks, **(places | _own(*_list(blocks)) | more))
 
 
+@pytest.mark.slow
 def test_grid_against_explicit_matrices():
     found = _grid()
     assert found.chi.shape == found.standard_error.shape == found.diverged.shape == (len(BLOCKS), 3)
@@ -127,6 +128,7 @@ def test_one_block_against_the_grid():
             assert one.chi.count == one.networks == NETWORKS and one.diverged == 0
 
 
+@pytest.mark.fast_with("0", "2")
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
 def test_probes_measure_the_whole_jacobian(number):
     """For given networks the probes' relative variance is at most 2/(probes · networks)."""
@@ -310,6 +312,7 @@ def test_refusals_of_one_of_them():
             call()
 
 
+@pytest.mark.slow
 def test_the_lazy_sampler_measures_the_same_chi():
     block = mlp("gelu", mu=Fraction(1, 2), norm="pre")
     sizes = {"sigma_w": 1.4, "sigma_b": 0.2, "width": 40, "depth": 8, "networks": 300, "probes": 3}

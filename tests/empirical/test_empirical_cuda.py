@@ -271,6 +271,7 @@ SLOW = (
 )
 
 
+@pytest.mark.fast_with("simulated_shared_memory")
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in SIMULATED])
 def test_networks_of_the_simulator(name):
     start = "sys.setswitchinterval(1e-6)\nhere.share_memory()"  # the simulator waits busily

@@ -32,6 +32,7 @@ def _worst(estimate: Estimate, predicted) -> float:
     return float(np.abs((estimate.mean - predicted)[~sure] / estimate.standard_error[~sure]).max())
 
 
+@pytest.mark.slow
 def test_linear_networks():
     """E K^l = σ_w^{2l} and E J^{1,l} = σ_w^{2(l−1)} at any width."""
     sigma_w = 1.3
@@ -43,6 +44,7 @@ def test_linear_networks():
     assert _worst(wrong.estimate("J"), sigma_w ** (2.0 * (LAYERS - 1))) > 4, "control: σ_w off by 2 %"
 
 
+@pytest.mark.slow
 def test_rectifier_at_its_critical_point():
     """σ_w² = 2 keeps E K and E J at any width, by the symmetry of each row of W."""
     run = _run("relu", sigma_w=math.sqrt(2), input_norm=0.7)
@@ -52,6 +54,7 @@ def test_rectifier_at_its_critical_point():
     assert _worst(wrong.estimate("K"), 1.4) > 4, "control: σ_w off by 2 %"
 
 
+@pytest.mark.slow
 def test_biases_skips_and_layer_dependent_sigmas():
     """Linear: K^{l+1} = (σ_w² + μ²) K^l + σ_b² with the σ of layer l + 1, and K_ab and D in the same way."""
     sigma_w, sigma_b, mu, norm, c = np.linspace(0.9, 1.2, DEPTH), np.linspace(0, 0.5, DEPTH), 0.5, 2.0, -0.3
@@ -74,6 +77,7 @@ def test_biases_skips_and_layer_dependent_sigmas():
     assert run.estimate("J", l=2).mean == 1.0 and run.estimate("K", l=3).mean == run.estimate("K_aa").mean[2]
 
 
+@pytest.mark.slow
 def test_layer_dependent_skip_strengths():
     """Linear: K^{l+1} = (σ_w² + μ_{l+1}²) K^l, J in the same way; μ_1 is not used."""
     mu = np.array([9.0, 0.3, 0.0, 1.1, 0.6, 0.9])
@@ -88,6 +92,7 @@ def test_layer_dependent_skip_strengths():
     assert _worst(run.estimate("J"), shifted) > 4, "control: the μ of the next layer"
 
 
+@pytest.mark.slow
 def test_jacobian_from_the_input():
     """σ_w² = 1, σ_b² = .1, N_0 = 3, |x|² = N_0: a neuron's slopes depend on its N_0 weights, which J contains too.
 
@@ -185,6 +190,7 @@ def test_samples_near_the_largest_double_have_a_mean():
     assert _worst(run.estimate("K"), 1e306) <= 4 and np.isfinite(run.estimate("K").standard_error).all()
 
 
+@pytest.mark.slow
 def test_jumps_and_users_functions():
     with pytest.raises(MeanFieldError, match=r"an activation that jumps.*jacobian=False"):
         _run("step")
@@ -285,6 +291,7 @@ print(misses, *(values.tobytes().hex() for values in run.samples.values()))
 """
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing_and_no_process_needs_to(tmp_path):
     root = str(Path(meanfield.__file__).parents[1])
     environment = os.environ | {"PYTHONPATH": root, "NUMBA_CACHE_DIR": str(tmp_path)}

@@ -106,6 +106,7 @@ def test_every_twin_has_a_reference():
     assert set(names()) == set(REFERENCE)
 
 
+@pytest.mark.fast_with("linear", "relu", "abs", "step", "sign", "tanh", "silu", "sin", "cos", "relu2", "monomial")
 @pytest.mark.parametrize("name", REFERENCE)
 def test_values_and_derivatives(name):
     pair = pair_of(name, _parameters(name))
@@ -116,6 +117,7 @@ def test_values_and_derivatives(name):
         assert _worst(out * (1 + 1e-13), name, order) > 12 or not out.any(), "control: a planted error must be seen"
 
 
+@pytest.mark.fast_with("linear", "tanh", "silu", "sin", "cos", "monomial")
 @pytest.mark.parametrize("name", SMOOTH)
 def test_second_and_third_derivatives(name):
     for order, out in enumerate(derivatives(name, 3, _parameters(name))(SMOOTH_POINTS)[2:], start=2):
@@ -167,6 +169,7 @@ def test_derivatives_that_are_not_there(activation, order, message):
         derivatives(activation, order)
 
 
+@pytest.mark.slow_with("erf", "mish", "selu", "gaussian", "erf_scaled")
 @pytest.mark.parametrize("name", REFERENCE)
 def test_no_finite_double_gives_nan(name):
     pair = pair_of(name, _parameters(name))
@@ -180,6 +183,7 @@ def test_no_finite_double_gives_nan(name):
             assert np.isfinite(out).all()
 
 
+@pytest.mark.slow
 def test_twins_are_scalar_functions():
     phi, dphi = twin("leaky_relu", {"alpha": "0.2"})
     assert (phi(-3.0), dphi(-3.0), phi(2.0)) == (0.2 * -3.0, 0.2, 2.0)

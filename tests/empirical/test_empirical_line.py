@@ -70,6 +70,7 @@ def _relu(**more):
     )
 
 
+@pytest.mark.slow
 def test_the_exact_edge_of_relu(monkeypatch):
     """E J^{1,l} = (σ_w²/2)^{l−1} at every width: the edge is 2. Control: weights 3 % too large."""
     found = _relu().variances
@@ -99,6 +100,7 @@ def _tanh(width, scan=(1.7, 1.85, 2, 2.15, 2.3), **more):
     )
 
 
+@pytest.mark.slow
 def test_tanh_in_practice():
     found = _tanh(400, depth=31, seed=2)
     assert abs(found.variances.mean[0] - EDGE[0.1]) < 0.06

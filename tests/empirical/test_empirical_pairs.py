@@ -93,6 +93,7 @@ def _first_layers(count=250):
     return np.array([(r.sigma_y2[0, 0], r.sigma_mu2[0, 0], r.sigma_y2[0, 0] / r.inputs) for r in runs])
 
 
+@pytest.mark.slow
 def test_the_estimators_have_no_bias():
     """Layer 1 of independent normal inputs: sigma_y2 = σ_w², sigma_mu2 = σ_b², at every width and number of inputs."""
     y2, mu2, share = _first_layers().T

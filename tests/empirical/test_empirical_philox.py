@@ -47,6 +47,7 @@ def test_every_part_of_the_key_counts():
     assert np.abs(overlaps).max() < 4
 
 
+@pytest.mark.slow
 def test_law_of_the_normals():
     n = 2_000_000
     x = philox.normals(0, 0, 0, 0, n)

@@ -177,6 +177,7 @@ def assert_same_law(a, b):
     assert worst < 4.5, f"the laws differ: |z| = {worst}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_both_ways_have_the_law_of_a_matrix(law, shape):
@@ -271,6 +272,7 @@ def compare_paths(width, networks, cases, **planted):
     return holm(pvalues), max(abs(s) for s in scores)
 
 
+@pytest.mark.slow
 def test_paths_agree_in_distribution():
     smallest, worst = compare_paths(8, 500, CASES[::5])
     assert smallest > 0.01 and worst < 4.5, (smallest, worst)
@@ -283,6 +285,7 @@ def test_paths_agree_in_distribution_everywhere(width, networks):
     assert smallest > 0.01 and worst < 4.8, (smallest, worst)
 
 
+@pytest.mark.slow
 def test_control_the_paths_differ_with_other_biases():
     """The same comparison rejects a network with σ_b = 0.4 instead of 0.3."""
     block = _block("tanh", "gaussian", False, False)

@@ -54,6 +54,7 @@ def alone():
     return _run(threads=1)
 
 
+@pytest.mark.slow
 def test_threads_and_processes_give_the_same_bits():
     with ThreadPoolExecutor(2) as threads, _spawn() as processes:  # fork would not be safe after compiled threads ran
         for sampler in ("explicit", "lazy"):
@@ -68,6 +69,7 @@ def test_control_another_seed_has_other_bits(alone):
         assert_same_bits(alone, _run(seed=6))
 
 
+@pytest.mark.slow
 def test_a_users_formula_travels_as_text():
     theory = mf.derive("z*erf(z) + z/3", residual=True)
     from meanfield.comparison.check import _pairs
@@ -134,6 +136,7 @@ def test_the_summary_against_the_definition(alone):
     np.testing.assert_allclose(error, expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_large_jacobian_is_streamed_as_a_logarithm():
     sizes = {"sigma_w": 3e4, "sigma_b": 0, "width": 4, "depth": 80, "networks": 300}
     kept = run_ensemble(mlp("linear"), input_norm=1e-300, **sizes)
@@ -185,6 +188,7 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(alone, tmp_path):
     assert calls == [] and os.listdir(tmp_path) == ["run.npz"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change", [{"seed": 6}, {"networks": 50}, {"sigma_w": 1.3}, {"keep_samples": False}, {"probes": 3}]
 )
@@ -261,6 +265,7 @@ def _script(file, stop=None):
     return process.returncode, lines
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_killed_and_interrupted_processes_leave_a_checkpoint(tmp_path):
     code, whole = _script(tmp_path / "whole.npz")
@@ -284,6 +289,7 @@ def _die(plan, first, count, keep, device, home):
     return measure_block(plan, first, count, keep)
 
 
+@pytest.mark.slow
 def test_a_broken_pool_is_explained(tmp_path, alone, monkeypatch):
     file = tmp_path / "run.npz"
     with _spawn() as pool:

@@ -67,6 +67,7 @@ def error(name, factor=1.0):
     return worst
 
 
+@pytest.mark.fast_with("tanh", "bell")
 @pytest.mark.parametrize("name", REFERENCE)
 def test_relative_errors_are_below_1e_15(name):
     """Measured 1.4e-16 (exp) to 6.2e-16 (normal_cdf)."""
@@ -198,6 +199,7 @@ def test_polynomials_are_made_again(name):
 LOOPS = [name for name, entry in TWINS.items() if entry.continuous]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "tanh")) for n in LOOPS])
 def test_a_loop_over_a_twin_is_vector_instructions(name):
     """φ and φ′: no call is left in the loop."""

@@ -75,6 +75,7 @@ def test_what_feels_the_fourth_cumulant():
         assert found.start["V0"] == -sp.Rational(18, 5) * Q0**2 * sigma_w**4
 
 
+@pytest.mark.slow
 def test_how_uniform_weights_are_asked_for():
     theory = mf.derive("tanh", weights="uniform")
     sizes = dict(sigma_w=1, sigma_b=0.1, depth=2, networks=3)
@@ -111,6 +112,7 @@ def assert_rates(rates, planted=None):
     )
 
 
+@pytest.mark.slow
 def test_rates_of_networks_are_those_of_the_theory():
     """Numbers, formulas in l, one alone; swapped, constant in the place of 1/l, or divided by σ², they fail."""
     assert_rates((1, "1/l"))

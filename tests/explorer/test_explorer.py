@@ -52,6 +52,7 @@ def test_a_table_in_K_is_that_of_propagate():
     assert_follows(theory, script_of(theory, "K", "J"), points_of(2, 24), 60, ("K", "J"))
 
 
+@pytest.mark.slow
 @needs_node
 def test_parameters_stay_what_a_reader_moves():
     theory = derive("relu", residual=True, mu="mu")
@@ -67,6 +68,7 @@ def test_architectures_are_followed(settings):
     assert_follows(theory, script_of(theory), points_of(5, 12), 30)
 
 
+@pytest.mark.slow
 @needs_node
 def test_jumps_leave_J_out():
     theory = derive("step")

@@ -85,6 +85,7 @@ def test_every_choice_is_followed_with_its_symbols(name):
     assert_follows(theory, known.model.script, points, 12)
 
 
+@pytest.mark.fast_with("0", "3")
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_an_unknown_architecture_is_refused_in_a_sentence(name, opened):
     with pytest.raises(MeanFieldError, match="The architecture must be one of plain layers; LayerNorm"):

@@ -79,6 +79,7 @@ class Opened:
         self.context.close()
 
 
+@pytest.mark.fast_with("400-dark")
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
 def test_a_page_asks_for_nothing_logs_nothing_and_fits(browser, page_file, width, scheme):
     one = Opened(browser, page_file, width, scheme)

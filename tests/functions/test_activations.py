@@ -159,6 +159,7 @@ def test_taylor_coefficients_against_mpmath(name):
             assert abs(mp.mpf(str(sp.N(ours, 30))) - theirs) < mp.mpf("1e-12") * (1 + abs(theirs)), name
 
 
+@pytest.mark.slow_with("gelu_tanh")
 @pytest.mark.parametrize("name", activations())
 def test_growth_bound_holds_and_is_not_vacuous(name):
     """|f| ≤ A(1+|z|)^p e^{c|z|} for φ, φ′ and their squares at many points, in ball arithmetic."""

@@ -116,6 +116,7 @@ def assert_encloses(program, e: sp.Expr, r: random.Random, analytic: bool = Fals
         assert wide.overlaps(value), f"{e}: {value} is outside {wide}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_programs_equal_the_naive_evaluator(seed):
     r = random.Random(100 + seed)
@@ -149,6 +150,7 @@ def test_a_planted_error_is_seen():
         assert_same_value(lambda p, a: coarse(p, a) + acb(arb(0, 1e-20)), e, (ball(1, 0), ball(0, 0)))
 
 
+@pytest.mark.slow
 def test_rational_programs_are_not_wider():
     """Sharing factors is subdistributivity, a(b + c) lies in ab + ac: exact for real balls; complex rectangles also
     depend on the order of the products. 1/b² is (1/b)²: the ball of b² may hold 0 where that of b does not."""
@@ -254,6 +256,7 @@ def counted(e: sp.Expr) -> dict[str, int]:
     return {name: n for name, n in found.items() if n}
 
 
+@pytest.mark.slow
 def test_each_head_is_computed_once():
     for name, expected in {
         "silu": {"other": 1},
@@ -267,6 +270,7 @@ def test_each_head_is_computed_once():
         assert counted(g + sp.sin(3 * z)) == expected | {"sin": 1}
 
 
+@pytest.mark.slow
 def test_source_holds_nothing_of_the_caller():
     for e in expressions(20, 5):
         source = compile_program(e, Z[:2], _BALLS)[0]
@@ -376,6 +380,7 @@ def assert_parity(e: sp.Expr, parity: int | None) -> None:
         assert f((acb(-x),), False).overlaps(parity * f((acb(x),), False)), f"{e} does not have parity {parity}"
 
 
+@pytest.mark.slow
 def test_parity_is_what_it_says():
     shown = (z**2 * sp.tanh(z**3) * z, sp.sech(sp.sin(z)) ** 2, sp.atan(z) / z, sp.exp(z))
     known = [enclosure._parity(e) for e in shown]
@@ -411,6 +416,7 @@ def test_refuted_oddness():
     assert average(sp.tanh(z) * sp.sech(z) ** 2, K) == 0 != average(z * sigmoid(z), K)
 
 
+@pytest.mark.slow
 def test_the_approach_to_a_critical_point_is_computed_when_it_is_asked_for():
     critical_points.cache_clear()
     point = mf.derive("silu").critical_points()[-1]
@@ -428,6 +434,7 @@ POWERS = (
 )
 
 
+@pytest.mark.fast_with("sqrt(sigmoid(_z)) + 1/1000000")
 @pytest.mark.parametrize("e", POWERS, ids=str)
 def test_powers_of_what_vanishes_nowhere(e):
     """Where such a function is small, a ball of its power is all that a wide interval needs: averages at a large

@@ -42,6 +42,7 @@ def bent(x: float) -> float:
     return x if x > 0.3 else 0.3 + math.sin(x - 0.3)
 
 
+@pytest.mark.slow_with("product", "powers", "absolute")
 @pytest.mark.parametrize("name", READ)
 def test_a_function_is_called_on_a_symbol(name):
     function, expected = READ[name]
@@ -129,6 +130,7 @@ def test_a_table_is_the_function():
         assert_near([value(x) for x in at], np.tanh(1.001 * at), 1e-10)
 
 
+@pytest.mark.slow
 def test_networks_measure_what_nothing_reads():
     """bent as a formula and as a function: the same draws, so the same K and J to the error of the table."""
     settings = {"sigma_w": 1.3, "sigma_b": 0.2, "width": 60, "depth": 4, "networks": 8, "seed": 3}
@@ -181,6 +183,7 @@ OF_TORCH = {
 }
 
 
+@pytest.mark.slow_with("one in the other")
 @pytest.mark.parametrize("name", OF_TORCH)
 def test_functions_of_torch_say_their_names(name):
     function, formula = OF_TORCH[name]

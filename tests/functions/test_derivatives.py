@@ -96,6 +96,7 @@ RUNS = [
 R = mp.mpf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "phi", "slope"), RUNS, ids=[r[0] for r in RUNS])
 def test_runs_of_algebraic_functions(text, phi, slope):
     run = mf.derive(text).propagate(sigma_w=1.7, sigma_b=0.3, depth=4, quantities=("K", "J", "Theta"))
@@ -106,6 +107,7 @@ def test_runs_of_algebraic_functions(text, phi, slope):
         assert abs(getattr(run, name)[-1] / float(value * (1 + R(1e-11))) - 1) > 1e-12  # control
 
 
+@pytest.mark.slow
 def test_of_order_one_over_n():
     """F of z/√(1 + z²) needs ⟨z²/(1 + z²)²⟩ and ⟨z²/(1 + z²)⁴⟩, which the run once called too steep."""
     theory = mf.derive("z/sqrt(1+z**2)")
@@ -125,6 +127,7 @@ def test_of_order_one_over_n():
         assert abs(run.F[layer] / float(F) - 1) < 1e-12 < abs(run.F[layer] / float(F * (1 + R(1e-11))) - 1)
 
 
+@pytest.mark.slow
 def test_softsign_behind_a_layernorm_runs():
     """Θ of LayerNorm → softsign: (1 + |z|)⁻⁴ is not multiplied out, and its four roots are one."""
     theory = mf.derive("softsign", norm="pre")

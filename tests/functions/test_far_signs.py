@@ -77,6 +77,7 @@ BALANCED = [
 ]
 
 
+@pytest.mark.fast_with("softplus", "elu", "z*(1/2 + atan(z)/pi)", "z*erf(z)")
 @pytest.mark.parametrize(("phi", "width", "far", "count"), BALANCED, ids=[c[0] for c in BALANCED])
 def test_fixed_points_where_the_leading_orders_cancel(phi, width, far, count):
     found = mf.derive(phi).fixed_points(sigma_w=width, sigma_b=0)
@@ -96,6 +97,7 @@ def gain(phi, k):
     return mp.quad(f, [-12, -1, -0.01, 0, 0.01, 1, 12]) / mp.sqrt(2 * mp.pi) - k
 
 
+@pytest.mark.slow
 def test_signs_and_roots_against_quadrature():
     with mp.workdps(30):
         soft, gelu = (lambda u: mp.log1p(mp.exp(u))), (lambda u: u * mp.ncdf(u))

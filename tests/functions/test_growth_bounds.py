@@ -72,11 +72,13 @@ def by_the_other_side(u, x, side, ends):
 EXP_BOUND = growth._exp_bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_certified_averages_of_what_grows_on_one_side(side):
     assert_average(6, side)
 
 
+@pytest.mark.slow
 def test_control_the_rate_of_the_left_side(monkeypatch):
     monkeypatch.setattr(growth, "_exp_bound", by_the_other_side)
     bound.cache_clear()

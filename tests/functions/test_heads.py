@@ -163,6 +163,7 @@ def test_an_added_function_is_bounded(added):
     assert switch.jump == 0
 
 
+@pytest.mark.slow
 def test_an_added_function_is_integrated_in_balls(added):
     """30 digits, against mpmath; and a ball that has moved does not hold them."""
     with mp.workdps(45):
@@ -172,6 +173,7 @@ def test_an_added_function_is_integrated_in_balls(added):
         assert float(ball.rad()) < 1e-29
 
 
+@pytest.mark.slow
 def test_an_added_function_is_expanded_at_both_ends(added):
     """⟨gd²⟩ and ⟨z gd⟩ at K = 1/100 and 10⁴, against mpmath: the error is that of the first term left out."""
     with mp.workdps(45):
@@ -316,6 +318,7 @@ def tables(text: str) -> list[str]:
     return found + [f"line {line}: a dictionary has the key {h}" for line, h in keys if h]
 
 
+@pytest.mark.slow
 def test_no_other_module_has_a_table_of_functions():
     for path in sorted(PACKAGE.rglob("*.py")):
         if path.parent.name != "elementary":

@@ -56,6 +56,7 @@ def test_averages_of_a_pooled_formula_have_no_certified_digits():
         sp.N(derive(architecture=formula).recursion("K")["K"].subs({sigma_w: 1, sigma_b: 0, K: 1}))
 
 
+@pytest.mark.slow_with("80")
 @pytest.mark.parametrize("digits", [15, 40, 80])
 def test_digits_of_an_average_are_as_many_as_asked(digits):
     """⟨sech² z⟩ at K = 1/2, and ⟨erf²⟩ = (2/π) asin(2K/(1 + 2K))."""

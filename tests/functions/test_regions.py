@@ -47,6 +47,7 @@ CONTINUOUS = (
 )
 
 
+@pytest.mark.slow_with("Min(x, y)**3", "Abs(x - y)*Max(x, 2*y)")
 @pytest.mark.parametrize("f", CONTINUOUS, ids=str)
 def test_closed_forms_against_a_grid(f):
     node = mf.average(f, PAIR, variables=(x, y))
@@ -74,6 +75,7 @@ def test_jumps_means_and_degenerate_covariances():
     assert_near(mf.average(sp.Max(x, y) ** 2, (1, 2, 4), variables=(x, y)).evalf(), 2.5, 1e-14)
 
 
+@pytest.mark.slow
 def test_three_and_four_variables_by_order_statistics():
     """The largest of n has P(max ≤ t) = Φ(t)^n; correlated ones as independent ones plus a common part."""
 

@@ -33,6 +33,7 @@ FAR = {  # rule: functions that it decides, each with the last place where the s
 }  # fmt: skip
 
 
+@pytest.mark.slow_with("_far_small")
 @pytest.mark.parametrize("rule", FAR)
 def test_a_sign_far_out_holds_from_where_the_rule_says(rule):
     for e, last in FAR[rule].items():
@@ -142,6 +143,7 @@ DYING = {  # e: (low, high, how much the exponential above what dies may cost)
 }  # fmt: skip
 
 
+@pytest.mark.fast_with("_z*sigmoid(_z)")
 @pytest.mark.parametrize("e", DYING, ids=str)
 def test_products_with_what_dies_are_bounded(e):
     low, high, factor = DYING[e]

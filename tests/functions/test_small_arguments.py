@@ -73,6 +73,7 @@ ELU = {"activation": "elu", "alpha": "0.54"}, {"activation": "leaky_relu", "alph
 SOFTPLUS = {"activation": "softplus(z) - log(2)"}, {"activation": "z/2"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("phi", "limit"), [ELU, SOFTPLUS], ids=["elu", "softplus"])
 @pytest.mark.parametrize("K", [pytest.param(1e-28, marks=pytest.mark.slow), 1e-60])
 def test_two_inputs_of_small_K_go_the_way_of_the_limit(phi, limit, K):
@@ -81,6 +82,7 @@ def test_two_inputs_of_small_K_go_the_way_of_the_limit(phi, limit, K):
     assert_like(phi, limit, ("K", "distance", "c"), {"K": K, "c": 0.4})
 
 
+@pytest.mark.slow
 def test_the_limit_is_missed_where_formulas_are_taken_as_they_stand(monkeypatch, tmp_path):
     monkeypatch.setattr(planes, "small_arguments", lambda f: None)
     monkeypatch.setattr(cache, "folder", lambda: tmp_path)
@@ -96,6 +98,7 @@ def test_the_limit_is_missed_where_formulas_are_taken_as_they_stand(monkeypatch,
             kept.cache_clear()
 
 
+@pytest.mark.slow
 def test_kernels_of_small_inputs():
     X = 1e-20 * np.array([[1.0, 0.0], [0.6, 0.8], [2.0, 1.0]])
     at = {"sigma_w": 1.3, "sigma_b": 0.0, "depth": 3}

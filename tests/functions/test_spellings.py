@@ -94,6 +94,12 @@ FORMULAS = {
 }
 
 
+@pytest.mark.slow_with(
+    "quick_gelu", "log_sigmoid", "serf", "logish", "smish", "tanh_exp", "phish", "elish", "ReLU*tanh + sigmoid",
+    "silu*abs**1.2", "logaddexp(z, -z)", "np.where(z < 0, np.expm1(z), np.arcsinh(z))",
+    "absolute(z) + fabs(z)*expit(z) + logistic(z) + sgn(z)*z", "torch.nn.functional.softplus(z) - jax.nn.sigmoid(z)",
+    "celu(2*z, alpha=0.5)",
+)  # fmt: skip
 @pytest.mark.parametrize(("text", "f"), [*ACTIVATIONS.items(), *FORMULAS.items()], ids=[*ACTIVATIONS, *FORMULAS])
 def test_a_name_is_what_its_library_says(text, f):
     """In the theory's expression and, read apart, in what networks run: φ and φ′ at points off the kinks."""

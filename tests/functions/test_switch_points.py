@@ -181,6 +181,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "values"), KINDS, ids=[k[0] for k in KINDS])
 def test_averages_against_quadrature_of_the_text(text, values):
     theirs = reference(text, values)
@@ -190,6 +191,7 @@ def test_averages_against_quadrature_of_the_text(text, values):
         assert_same_averages(ours, [theirs[0] * (1 + mp.mpf("1e-11")) + mp.mpf("1e-11"), *theirs[1:]])
 
 
+@pytest.mark.slow
 def test_a_lost_switch_point_is_seen(monkeypatch):
     """Control of the test above, and of `check`: `piecewise` drops a root, the reference and the networks keep it."""
     text = "max(erf(z), 0.29)"
@@ -247,6 +249,7 @@ def test_infinitely_many_zeros_are_refused(f):
         isolate(f, x)
 
 
+@pytest.mark.fast_with("max(sin(z), 0)", "abs(sin(z))")
 @pytest.mark.parametrize("text", ["max(sin(z), 0)", "abs(sin(z))", "1 if cos(z) > exp(-z**2) else 0"])
 def test_activations_without_certain_switch_points_get_a_sentence(text):
     with pytest.raises(mf.MeanFieldError, match="could not all be found with certainty"):
@@ -297,6 +300,7 @@ def test_continuity_is_proved():
 # --------------------------------------------------------------------------------------------------- symbolic breaks
 
 
+@pytest.mark.slow
 def test_a_symbolic_threshold_is_carried():
     t, a = sp.symbols("t a", real=True)
     theory = mf.derive("z if z > t else a*z", t="t", a="a")
@@ -328,6 +332,7 @@ def test_declared_signs_order_breaks():
         theory.averages()["phi^2"].subs(b, -1)
 
 
+@pytest.mark.slow_with("max(tanh(z), b*z)-range of b")
 @pytest.mark.parametrize(
     ("text", "word"),
     [
@@ -350,6 +355,7 @@ def test_undecided_order_gets_a_sentence_and_values_decide(text, word):
 # ------------------------------------------------------------------------------------- behind a LayerNorm of means
 
 
+@pytest.mark.slow
 def test_relu_behind_a_layer_norm_of_relu():
     """The break is the mean ⟨relu⟩ = √(K/2π) of the layer: K′ and χ_J by hand, compiled, and in networks."""
     block = Sequential((Nonlinearity("relu"), LayerNorm(), Nonlinearity("relu"), Dense()))
@@ -391,6 +397,7 @@ SMOOTH = [
 ]
 
 
+@pytest.mark.fast_with("z if z > 0.25 else 0.1*z**3")
 @pytest.mark.parametrize("text", SMOOTH)
 def test_jets_of_a_text(text):
     """φ … φ‴ of the text against mpmath's differences, away from the kinks; a planted 1e-11 is seen."""
@@ -450,6 +457,7 @@ def test_logarithms_among_switch_points_are_read_back(text, monkeypatch):
         assert_read_back(found)
 
 
+@pytest.mark.slow_with("log(cosh(z) - 1)")
 @pytest.mark.parametrize(
     "text",
     [

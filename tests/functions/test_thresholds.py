@@ -40,6 +40,7 @@ def assert_layers(found, truth):
     np.testing.assert_allclose(np.asarray(found, dtype=float), [float(v) for v in truth], rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "phi", "values"), OPEN, ids=[f"{c[0]} {c[2]}" for c in OPEN])
 def test_numbers_decide(text, phi, values):
     theory = mf.derive(text, t="t", s="s")
@@ -57,6 +58,7 @@ def test_numbers_decide(text, phi, values):
     assert [p.K for p in points] == [p.K for p in plain] and points.status is plain.status
 
 
+@pytest.mark.slow
 def test_every_verb_with_numbers_answers():
     theory = mf.derive("min(max(z, s), t)", t="t", s="s")
     given = {"s": -0.4, "t": 0.3}
@@ -86,6 +88,7 @@ def test_symbols_alone_get_the_sentence():
         open_one.fixed_points(b=-1, **PLACE)
 
 
+@pytest.mark.slow
 def test_thresholds_in_architectures():
     block = Sequential((Nonlinearity(mf.activation("max(tanh(z), t)", t="t")), LayerNorm(), Dense()))
     theory = mf.derive(architecture=block)
@@ -95,6 +98,7 @@ def test_thresholds_in_architectures():
     assert_layers(one.J, other.J)
 
 
+@pytest.mark.slow
 def test_swept_thresholds():
     theory = mf.derive("min(max(z, s), t)", t="t", s="s")
     t = np.array([[-0.2], [0.3], [-0.2]])

@@ -57,6 +57,7 @@ TRANSCENDENTAL = [
 PARTS = [(-sp.oo, sp.oo), (0, sp.oo), (-sp.oo, sp.Rational(1, 3)), (-1, 2), (sp.sqrt(2), sp.oo), (-sp.oo, -sp.sqrt(3))]
 
 
+@pytest.mark.slow_with("-_z + asinh(_z)**2 - 1", "-3*_z**2 + exp(_z) + exp(-2*_z)/9", "softplus(-3*_z) - exp(-_z)")
 @pytest.mark.parametrize("e", TRANSCENDENTAL, ids=str)
 def test_every_zero_once_and_none_beside(e):
     with mp.workdps(40):
@@ -78,6 +79,7 @@ def test_nothing_to_search_where_far_out_reaches_in():
     assert isolate(x - 4, x, 3, 4) == [] == isolate(x - 4, x, 4, 5) and isolate(x - 4, x, 3, 5) == [4]
 
 
+@pytest.mark.slow_with("3")
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_multiple_zeros_are_exact_points(order):
     for place in (sp.Integer(0), sp.Rational(-3, 2), sp.Rational(7, 10)):
@@ -88,6 +90,7 @@ def test_multiple_zeros_are_exact_points(order):
     assert sorted(isolate(shifted, x, -5, 5)) == [-2, 1]
 
 
+@pytest.mark.slow
 def test_what_has_endless_zeros_is_undecided():
     for e in (sp.sin(x), sp.sin(x) * sp.exp(-x) + sp.exp(-x) / 2, x * sp.cos(x) + 1):
         with pytest.raises(Undecided, match=r"^$"):

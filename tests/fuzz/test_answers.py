@@ -96,6 +96,7 @@ def assert_reads_alike(phi: Phi) -> None:
         assert abs(float(phi.jet(x)[1]) - slope) < 1e-5 * (1 + abs(slope)), (phi.source, x)
 
 
+@pytest.mark.slow_with("modulus times")
 @pytest.mark.parametrize("family", ["named", *FAMILIES])
 def test_trees_are_what_the_engine_reads(family):
     for seed in range(4):
@@ -109,6 +110,7 @@ def test_names_are_what_the_engine_reads():
         assert_reads_alike(Phi(NAMED["erf"], "tanh", "named"))
 
 
+@pytest.mark.slow
 def test_parts_are_what_the_engine_reads():
     """Every function that sums and products are made of, by its text: in some of them it is not the name's."""
     parts = {tree.text: tree for seed in range(60) for tree in (smooth(random.Random(seed)), NAMED["gelu"])}
@@ -143,6 +145,7 @@ def test_averages_of_known_form():
     assert abs(sign.product - 2 / np.pi * np.arcsin(0.4)) < 1e-12
 
 
+@pytest.mark.slow
 def test_triple_roots_are_what_they_are_called():
     phi, place, K = next(t for seed in range(20) if (t := tangent(random.Random(seed))) is not None)
     of, K = plain_net(phi), float(K)
@@ -191,6 +194,10 @@ def made(kind, which, plant=None):
     return one_call(seed, number, kind, plant=plant)
 
 
+@pytest.mark.fast_with(
+    "expansion-0", "expansion-1", "phase-0", "phase-3", "fixed_points-1", "fixed_points-2", "fixed_points-4",
+    "critical_points-1", "run-0", "run-1", "diagram-0", "bias-0", "decay-0", "kernel-0", "closing-0",
+)  # fmt: skip
 @pytest.mark.parametrize(("kind", "which"), [marked(k, n) for k, those in CHEAP.items() for n in range(len(those))])
 def test_calls_agree(kind, which):
     record = made(kind, which)
@@ -246,6 +253,7 @@ def test_a_point_left_out_is_found(kind):
     assert any("missing" in f["what"] or "kept" in f["what"] for r in records for f in r.findings)
 
 
+@pytest.mark.slow
 def test_a_call_is_the_same_whenever_it_is_made():
     first = one_call(3, 7, "average")
     one_call(3, 8, "average")
@@ -274,6 +282,7 @@ def test_what_raises_is_found_and_what_refuses_is_counted():
     assert "no plain sentence" in session.findings[1]["what"] and len(session.refusals) == 1
 
 
+@pytest.mark.slow
 def test_a_hunt_that_was_stopped_goes_on(tmp_path, capsys):
     out = tmp_path / "calls.jsonl"
     assert hunt(0, range(3), ("average",), 1, str(out), 60.0) in (0, 1)
@@ -287,6 +296,7 @@ def test_a_hunt_that_was_stopped_goes_on(tmp_path, capsys):
     assert "3 calls" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_what_is_always_refused_is_a_fault():
     refused = [dataclasses.replace(one_call(0, 0, "average"), status="refused", findings=[]) for _ in range(1)] * 12
     assert any("was refused in all of 12" in f for f in faults(refused))

@@ -44,6 +44,7 @@ def assert_survives(kind: str, cases: int, seed: int) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CASES)
 def test_hostile_calls_end_in_sentences_or_answers(kind):
     assert_survives(kind, int(os.environ.get("MEANFIELD_FUZZ_CASES", CASES[kind])), 20)

@@ -38,6 +38,7 @@ def digits():
 GAPS = (0.0, 1e-12, 0.3, 1.0, 1.6, 2.0 - 1e-9, 2.0)
 
 
+@pytest.mark.slow_with("0.0-odd")
 @pytest.mark.parametrize("kind", POLYNOMIALS)
 @pytest.mark.parametrize("between", [0.0, 1e-9, -1e-9, 0.25, -0.5])
 def test_of_close_inputs(kind, between):
@@ -97,6 +98,7 @@ def test_tails_that_change_nothing(s, gap):
         assert not served((1.01 * tail * one, 1e9), (1.01 * tail * other, 1e9))
 
 
+@pytest.mark.slow_with("True-1-0")
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize("slopes", [True, False])
@@ -117,6 +119,7 @@ def test_sums_of_a_row(first, step, slopes):
         assert S[3] == D[3] == 9.0
 
 
+@pytest.mark.slow
 def test_how_many_terms_are_taken():
     """The first rung at which what the tails leave is below WANTED for the strongest of the pairs that are served; a
     pair that the last one does not serve is flagged, one whose bound is just WANTED is not."""

@@ -21,6 +21,7 @@ class Known(Cells):
         return Cell(order, coefficients, np.full((2, len(LADDER)), 10.0 * index))
 
 
+@pytest.mark.slow_with("0-1")
 @pytest.mark.parametrize(("first", "step"), [(0, 1), (1, 2), (0, 2)])
 def test_series_are_read_off_their_cells(first, step):
     """Two layers of three inputs in different cells; one of variance 0, and one below SMALLEST, are f(0) alone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 import sympy as sp
 
 import meanfield as mf
@@ -23,6 +24,7 @@ def cubic_gap(gap: float, places: tuple[int, ...]) -> float:
     return float(gap * np.prod([slope[k] for k in places]))
 
 
+@pytest.mark.slow
 def test_one_function_at_one_variance_in_two_places():
     """The second and the third φ have one variance, and distances of their own; the loop took one for both."""
     own = {"sigma_w": "1.3", "sigma_b": "0.3"}

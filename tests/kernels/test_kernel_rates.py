@@ -43,6 +43,7 @@ def assert_close(found, wanted, within=1e-12) -> None:
     assert off < within, f"Theta is off by {off:.2g}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, averages", [("relu", relu_averages), ("erf", erf_averages)])
 @pytest.mark.parametrize("skip", [0, 0.6])
 def test_rates_of_every_layer(name, averages, skip):
@@ -60,6 +61,7 @@ def test_rates_of_every_layer(name, averages, skip):
         assert_close(theory.kernel(X, **at, lambda_w=LW[::-1], lambda_b=LB).Theta, wanted, 1e-7)
 
 
+@pytest.mark.slow
 def test_rates_that_are_the_variances_change_nothing():
     for theory in (mf.derive("gelu"), mf.derive("tanh", norm="pre", mu=0.5), mf.derive("silu", architecture="swiglu")):
         plain = theory.kernel(X, sigma_w=1.3, sigma_b=0.2, depth=DEPTH)
@@ -86,6 +88,7 @@ def test_close_and_opposite_inputs_follow_their_rates():
     assert_close(first, 0.8 * rows @ rows.T / 5 + 0.3)
 
 
+@pytest.mark.slow
 def test_networks_have_the_same_theta():
     """Ensembles measure Θ with rates of their own."""
     x = X[:1]

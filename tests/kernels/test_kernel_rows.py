@@ -68,6 +68,7 @@ def test_pairs_that_are_flagged_and_opposite_ones():
     assert inner_products.opposite(np.full((1, 1), -6.0), np.array([9.0]), np.array([4.0]), 0.3, first) == 9.0
 
 
+@pytest.mark.slow
 def test_distances_of_a_block():
     """K_aa + K_bb − 2K_ab, and the largest √(K_aa K_bb) over it of pairs that are not flagged; ∞ where one is 0."""
     KX, KY, first = np.array([1.0, 4.0]), np.array([1.0, 9.0]), np.array([0, 1])

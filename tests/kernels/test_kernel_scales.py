@@ -82,6 +82,7 @@ def fan(gap: float) -> np.ndarray:
     return 9 * np.array([[1.0, 0.0], *([np.cos(angle) / r, np.sin(angle) / r] for r in RATIOS)])
 
 
+@pytest.mark.fast_with("3e-05-relu")
 @pytest.mark.parametrize("phi", ["erf", "relu"])
 @pytest.mark.parametrize("gap", [0.0, 1e-11, 3e-5])
 def test_close_in_angle_far_in_norm(phi, gap):
@@ -95,6 +96,7 @@ def test_close_in_angle_far_in_norm(phi, gap):
             assert_bounds_hold(found, phi, X, 3, off=2.0)
 
 
+@pytest.mark.slow
 def test_a_kernel_does_not_depend_on_what_else_is_asked():
     X, theory = fan(0.0), mf.derive("erf")
     at = {"sigma_w": W, "sigma_b": 0, "depth": 3}
@@ -128,6 +130,7 @@ def test_collinear_rows_of_tanh(ratio):
         assert abs((1 + 1e-9) * found.distance[0, 1] / apart - 1) > found.error["distance"]
 
 
+@pytest.mark.fast_with("1e+40")
 @pytest.mark.parametrize("scale", [1e-100, 1e-40, 1e40, 1e100])
 def test_rows_of_any_scale(scale):
     """A ReLU without bias has K and Theta in proportion to |x|²; covariances have no digits to lose in products."""
@@ -172,6 +175,7 @@ def test_opposite_rows_of_a_jump(depth):
         assert_bounds_hold(found, "sign", X, depth, off=2.0)
 
 
+@pytest.mark.slow
 def test_close_rows_of_a_jump():
     """The share of directions in a distance of norms is known to a rounding of its angle, which a jump keeps: distances
     were off by 1e-8 under 5e-12."""
@@ -188,6 +192,7 @@ def test_close_rows_of_a_jump():
     assert max(same.error.values()) < 1e-10 and np.allclose(same.K[0] / same.K[0, 0], [1, 1, -1], rtol=1e-14)
 
 
+@pytest.mark.fast_with("sign")
 @pytest.mark.parametrize("phi", ["sign", "step", "1 if z>0 else -1"])
 def test_a_row_of_zeros_before_a_jump(phi):
     """Two equal rows of zeros were independent inputs, K that of small ones and their distance 2K."""

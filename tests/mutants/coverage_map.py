@@ -51,17 +51,14 @@ def pytest_configure(config):
 
 
 class Map:
-    """Fast tests by the lines they run, the quickest first; those that went to the slow suites since are left out."""
+    """Fast tests by the lines they run, the quickest first."""
 
     def __init__(self, folder: Path):
-        slow = tuple(f"tests/{line}" for line in (ROOT / "tests" / "twins.txt").read_text("utf-8").splitlines())
         self.seconds: dict[str, float] = {}
         self.by_file: dict[str, list[tuple[str, int]]] = {}
         for path in sorted(folder.glob("*.jsonl")):
             for text in path.read_text("utf-8").splitlines():
                 record = json.loads(text)
-                if record["test"].startswith(slow):
-                    continue
                 self.seconds[record["test"]] = record["seconds"]
                 for file, lines in record["lines"].items():
                     self.by_file.setdefault(file, []).append((record["test"], int(lines, 16)))

@@ -57,6 +57,7 @@ def test_an_error_changes_one_place_and_still_compiles(tmp_path):
         assert changed.startswith(SAMPLE[: SAMPLE.index("def")])
 
 
+@pytest.mark.slow
 def test_a_seed_says_which_errors():
     within = "meanfield/symbolic/fixed_points"
     first = operators.drawn(ROOT, 3, 12, within)
@@ -90,3 +91,9 @@ def test_a_planted_error_is_seen_and_the_file_put_back(tmp_path, monkeypatch):
             verdicts[one.new] = program.judged(tmp_path, one, Map(tmp_path), 60)["verdict"]
     assert (tmp_path / "m.py").read_text("utf-8") == before
     assert verdicts == {"(x < 0)": "failed", "(abs(x))": "passed"}
+
+
+def test_tests_that_are_slow_by_now_see_nothing(tmp_path):
+    (tmp_path / "test_m.py").write_text("def test_it():\n    raise ValueError\n", "utf-8")
+    assert program.run(tmp_path, ["-k", "nothing", "test_m.py"], 60) == ("passed", "")
+    assert program.run(tmp_path, ["test_m.py"], 60)[0] == "failed", "control"

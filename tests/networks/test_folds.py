@@ -261,6 +261,7 @@ def _modules() -> dict[str, str]:
     return {name: text for name, text in texts.items() if "meanfield.networks.records import" in text}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("record", RULES)
 def test_a_record_is_named_where_it_is_read(record):
     assert_at_home(record, _modules())
@@ -297,6 +298,7 @@ READINGS = {
 }
 
 
+@pytest.mark.slow
 def test_nothing_else_walks_a_record():
     met = {
         name: descends(text) for name, text in _modules().items() if name not in ("networks/records", "networks/folds")

@@ -189,6 +189,7 @@ def test_tangents_and_cotangents(block, sampler):
         np.testing.assert_allclose(pushed[0], (ahead - behind) / (2 * h), rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_tangent_kernel_and_random_tangents():
     """Θ pushed forward is Θ of the gradients; random tangents have it as their mean square."""
     stored = draw_network(BLOCK, **SIZES, seed=2, index=1, input_dimension=5)
@@ -210,6 +211,7 @@ def test_gradient_norms_have_rows_of_their_own():
     assert (run.samples["G_gamma"][:, 0] == 0).all(), "the input layer has no gains"
 
 
+@pytest.mark.slow
 def test_networks_that_share_their_weights():
     sizes = {"width": 8, "depth": 4, "networks": 2, "probes": 2, "seed": 6}
     grid = criticality_grid([BLOCK], sigma_w=[0.7, 1.1, 1.5, 1.9, 2.3], sigma_b=[0.1] * 5, **sizes)
@@ -226,6 +228,7 @@ def test_shapes():
     assert len(list(walk(placed(done, Passage(2, (1, 8))), [carrier]))) == len(done) and carrier.here == (1, 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [BLOCK, GATED], ids=["norm", "gate"])
 def test_differentials_of_the_tangent_kernel(block):
     network = draw_network(block, sigma_w=1.3, sigma_b=0.2, width=3, depth=3, seed=2, input_dimension=5)
@@ -267,6 +270,7 @@ def simulated_record():
     root[DivideByRoot] = right
 
 
+@pytest.mark.slow
 def test_the_device_runs_a_kernel_of_its_own():
     code = (
         "import sys, tests.networks.test_record_of_ones_own as here\n"
@@ -303,6 +307,7 @@ def walkers(text):
     return sorted(set(found))
 
 
+@pytest.mark.slow
 def test_one_function_walks():
     """For the CPU and for CUDA: the device's batch is a carrier of the same walk."""
     home = Path(meanfield.empirical.__file__).parent

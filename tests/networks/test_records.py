@@ -88,11 +88,13 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_records_against_networks(case):
     assert_networks_agree(mf.derive(architecture=CASES[case]), ("K", "J", "Theta"), probes=8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["two Dense", "two Dense, skip"])
 def test_j0_through_two_dense(case):
     """Through inner layers, tangents change K as well: S enters at each of them."""
@@ -103,6 +105,7 @@ def test_j0_through_two_dense(case):
     assert abs(run.J0[-1] / far.J0[-1] - 1) > 0.02  # without S
 
 
+@pytest.mark.slow
 def test_planted_errors_in_records_are_seen(monkeypatch):
     shifted = Sequential((PHI, Dense(sigma_w="1.54", sigma_b="0.2"), Nonlinearity("gelu"), Dense(sigma_w="0.8")))
     assert_seen(mf.derive(architecture=shifted), ("K", "J"), TWO)
@@ -120,11 +123,13 @@ SCHEDULED = Sequential((PHI, Dense(sigma_w=Schedule("1.4", "1/2"), sigma_b=Sched
 PROJECTED = Residual(Sequential((PHI, Dense(sigma_w=Schedule(1, 1)))), "1/2", Dense(sigma_w=Schedule("1.2", "0.4")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [SCHEDULED, PROJECTED, Residual(TWO, "0.3", Dense())], ids=["plain", "both", "two"])
 def test_schedules_against_networks(block):
     assert_networks_agree(mf.derive(architecture=block), ("K", "J"), depth=6)
 
 
+@pytest.mark.slow
 def test_block_k_makes_layer_k_plus_1():
     theory = mf.derive(architecture=SCHEDULED)
     exact = theory.recursion("K").iterate({"sigma_w": 1.3, "sigma_b": 0.3, "Q0": 1}, 6)
@@ -179,6 +184,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("phi", "norm"), PAIRS)
 def test_tangents_of_two_inputs(phi, norm):
     """J_ab and Theta_ab at unequal norms."""
@@ -190,6 +196,7 @@ def test_tangents_of_two_inputs(phi, norm):
     )
 
 
+@pytest.mark.slow
 def test_planted_errors_in_tangents_of_two_inputs(monkeypatch):
     pair, names = two_inputs_of(), ("J_ab", "Theta_ab")
     block = mlp("relu", mu="1/2")
@@ -202,6 +209,7 @@ def test_planted_errors_in_tangents_of_two_inputs(monkeypatch):
     assert_seen(right, names, block, probes=8, width=400, **(pair | {"start": pair["start"] | same}))
 
 
+@pytest.mark.slow
 def test_pairs_of_equal_inputs_are_one_input():
     """c = 1: J_ab = J and Theta_ab = Theta."""
     for keywords in NORMS.values():
@@ -232,6 +240,7 @@ def test_tangents_of_two_inputs_need_two(wrong):
 # ------------------------------------------------------------------------------------------------ J0, deep blocks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phi", ["tanh", "gelu", "relu"])
 @pytest.mark.parametrize("last", ["φ", pytest.param("LN", marks=pytest.mark.slow)])
 def test_j0_through_norms_and_functions(phi, last):
@@ -247,6 +256,7 @@ def test_j0_through_norms_and_functions(phi, last):
         np.testing.assert_allclose(run.J0[1:], [0.88508, 1.12008, 1.41748], atol=6e-6)
 
 
+@pytest.mark.slow
 def test_deep_blocks_stay_small():
     """Twelve blocks in series, twelve skips within skips: at most 60 operations per Dense, and seconds."""
     series = Sequential(tuple(Residual(Sequential((Dense(), PHI, Dense()))) for _ in range(12)))
@@ -306,6 +316,7 @@ class DivideByRoot(Operation):
         return unit, RootSlope(unit, size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [(RMSNorm(), PHI, Dense()), (Nonlinearity("relu"), RMSNorm(), Dense())], ids=str)
 def test_a_record_of_ones_own(block):
     """Through derive, propagate, measure and check, without a change of the library."""
@@ -340,6 +351,7 @@ BEHIND = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [pytest.param(c, marks=[pytest.mark.slow] * (c == "two φ")) for c in BEHIND])
 def test_fixed_points_behind_an_inner_dense(case):
     """Where K flows in 4000 layers is a fixed point that was found, χ_J there the growth of J, and the diagram's."""
@@ -362,6 +374,7 @@ def test_fixed_points_behind_an_inner_dense(case):
         assert float(diagram.chi_J.ravel()[0]) == pytest.approx(float(phase.chi_J.value), rel=1e-11)
 
 
+@pytest.mark.slow
 def test_zeros_that_lie_below_the_inner_bias_are_not_points():
     """K' = (w²⟨φ²⟩_x + b²), x = w²K + b²: a zero of the gain in x below b² has K < 0."""
     theory = mf.derive(architecture=Sequential((Dense(), Nonlinearity("z**2"), Dense())))
@@ -400,6 +413,7 @@ def remainders(e: sp.Expr, law: mf.Law) -> tuple[float, float]:
     return float(slope), float(law.remainder)
 
 
+@pytest.mark.fast_with("0, variance to 0", "oo, variance to oo", "oo, logarithms")
 @pytest.mark.parametrize("case", NESTED)
 def test_expansions_behind_an_inner_dense(case):
     e, end = NESTED[case]
@@ -412,6 +426,7 @@ def test_expansions_behind_an_inner_dense(case):
     assert not (slope > claimed - 0.1 if end == 0 else slope < claimed + 0.1)
 
 
+@pytest.mark.slow
 def test_homogeneous_blocks_of_two_dense_are_linear():
     relu = Nonlinearity("relu")
     theory = mf.derive(architecture=Sequential((relu, Dense(), relu, Dense())))

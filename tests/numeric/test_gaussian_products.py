@@ -80,6 +80,7 @@ def check_pairs(seed, count):
         assert_bound_holds(value, error, mean, deviation)
 
 
+@pytest.mark.slow
 def test_random_averages_against_quasi_monte_carlo():
     check_pairs(0, 8)
 
@@ -100,6 +101,7 @@ def test_a_planted_error_is_found():
         assert_bound_holds(1.01 * value, error, mean, deviation)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_tanh_to_nine_digits(order):
     """The bound is 1e-9 of the scale for K ≤ 1 and cosines ≤ .9, derivatives up to φ‴ of total order 6 included."""
@@ -193,6 +195,7 @@ def test_repeated_and_collinear_inputs(name):
         assert abs(near[i, j, k, m] - whole) <= bound + third.max() + 1e-6
 
 
+@pytest.mark.slow
 def test_weak_derivatives_are_those_of_the_nodes():
     """⟨∂…∂ φ^(i)φ^(j)⟩ of two variables against derivatives of the engine's nodes by the covariance."""
     cov = np.array([[1.3, 0.4], [0.4, 0.7]])
@@ -261,6 +264,7 @@ def check_factors(seed, count, factor=1.0):
     return worst
 
 
+@pytest.mark.slow
 def test_one_common_factor():
     """The bound holds against sums that are exact to rounding, correlations of 0.9999 and 1 and large K included."""
     check_factors(0, 4)

@@ -27,6 +27,7 @@ def test_powers_of_units(name, power):
     assert degree(name) == power
 
 
+@pytest.mark.slow_with("0.5")
 @pytest.mark.parametrize("correlation", [None, 0.5])
 def test_runs_below_the_doubles_follow_the_same_layers(correlation):
     """ReLU with σ_w = 0.8 falls by 0.32 a layer, past 1e-308 at layer 622: J, and c of two inputs, go on as of σ_w =
@@ -58,6 +59,7 @@ def test_averages_of_K_alone_are_tabulated(block, count):
     assert compile_phase(recursion).count == count
 
 
+@pytest.mark.slow
 def test_a_fourth_cumulant_of_the_first_layer():
     """⟨z_a² z_b²⟩ of uniform weights is that of a Gaussian and −6/5 σ_w⁴ Σ_j x_a² x_b²/N_0²; of φ = z² that is
     what K has more: G1 of layer 2 is n σ_w² times it."""

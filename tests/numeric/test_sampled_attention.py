@@ -279,6 +279,7 @@ def test_many_heads_average_to_the_overlaps_of_softmax():
         assert_z(answer.estimate("K_ab", 2), rho + (1 - rho) * PHI[1.0])
 
 
+@pytest.mark.slow
 def test_finite_channels_become_many():
     """E of d channels tends to that of infinitely many; with eight it is far from it where scores are wide."""
     wide = ((3.0, 0), (1, 0), (1, 0))
@@ -345,6 +346,7 @@ def theory(name, **changes):
 SIZES = ((32, 64, 128), (100, 80, 50), 300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_agree(name, monkeypatch):
     assert_networks(theory(name), name, *SIZES)
@@ -364,6 +366,7 @@ def test_wide_networks_agree(name):
     assert len(scores) == 6
 
 
+@pytest.mark.slow
 def test_figures_of_networks_of_others():
     """Networks of width 320 to 768 (the issue's): pre-norm, σ = 3, μ = 1, ρ = .2, 16 tokens, 16 heads, 6 blocks; and
     J of token 6 behind 4 causal blocks of d_k = 16 and σ = 2."""
@@ -392,6 +395,7 @@ def gpt2(depth=12, width=768):
     return mf.Sequential((mf.Residual(mf.Sequential((mf.LayerNorm(), heads, out)), 1), mf.Residual(mlp, 1)))
 
 
+@pytest.mark.slow
 def test_the_recipe_of_gpt2():
     """Networks of width 768 (the issue's): embeddings of size .02 (and positions of .01) grow 187 ± 6-fold, J 209 ± 6,
     correlation .647 ± .009; embeddings of size 1: 1.072, 1.081, .0093."""

@@ -73,6 +73,7 @@ def kinked(s: int, t: int, power: int) -> float:
     return float(mp.quad(integrand, [0, 1, 3, 8, 16]))
 
 
+@pytest.mark.slow
 def test_averages_of_a_kink_against_mpmath():
     found, cov, slopes, _ = averages("relu")
     with mp.workdps(20):
@@ -148,6 +149,7 @@ def z_score(block, quantity, place, answer, widths, networks, depth, tokens):
     return (mean - values.mean()) / np.hypot(error, values.std(ddof=1) / np.sqrt(len(values)))
 
 
+@pytest.mark.slow
 def test_small_networks_agree():
     theory, place = mf.derive(architecture=SMALL), (1.2, 0.3)
     answer, other = (theory.sample(sigma_w=w, sigma_b=0.3, depth=5, tokens=8, draws=60, seed=1) for w in (1.2, 1.26))

@@ -53,6 +53,7 @@ def test_c_and_gamma_of_the_ordered_phase_without_bias():
     assert abs(last.c[-1] / c[-1] - 1) < 1e-11 and int(last.underflows_at) == first
 
 
+@pytest.mark.slow
 def test_a_state_that_ends_as_nan_below_the_doubles_has_not_diverged():
     """Behind a skip, K_ab of a kinked φ ends as 0/0: it was said to diverge at layer 684."""
     place = dict(sigma_w=0.415, sigma_b=0, depth=4000, input_norm=0.74, correlation=0.5)
@@ -68,6 +69,7 @@ def test_a_state_that_ends_as_nan_below_the_doubles_has_not_diverged():
     assert abs((1 - plain.c[-1]) / (1 - limit.c[-1]) - 1) < 1e-3
 
 
+@pytest.mark.slow
 def test_two_norms_keep_their_angle():
     """Products of two K underflow at 1e-154 already: K_ab became √(K_aa K_bb) there."""
     names = ("K_aa", "K_bb", "K_ab", "distance", "c")
@@ -104,6 +106,7 @@ def test_several_points_and_layers_of_their_own():
     assert abs(run.c[0, -1] / run.c[1, -1] - 1) > 1e-3
 
 
+@pytest.mark.slow
 def test_normalized_correlators_go_on():
     """V = 2(l - 1)K² of a linear network, at layers at which K² and K underflow."""
     theory = mf.derive("linear")
@@ -167,6 +170,7 @@ def test_c_goes_on_where_k_overflows(sigma_b):
     assert abs(last.c[-1] / c[-1] - 1) < 1e-11 and last.log_J[-1] == run.log_J[-1] and np.isinf(last.K[-1])
 
 
+@pytest.mark.slow
 def test_two_norms_and_correlators_beyond_the_doubles():
     """Two norms of ReLU, and V/K² = 5(l - 1), whose V is beyond the doubles at half of the layers of K."""
     start = {"K_aa": 2.0, "K_bb": 1.0, "c": 0.25}
@@ -195,6 +199,7 @@ def test_overflow_of_a_map_that_is_not_homogeneous_is_lost():
     assert int(run.lost_at) == int(run.diverged_at) == 0 < int(run.underflows_at)
 
 
+@pytest.mark.slow
 def test_a_bias_of_one_layer_is_not_hidden_by_other_units():
     """K is 1e-610 where one layer has σ_b = 1e-60: from there on c = 1, and the units in which K had 1e-60 do not say
     0.99995. What is known before is kept."""

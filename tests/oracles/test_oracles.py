@@ -170,6 +170,7 @@ def test_a_third_quadrature_falls_into_the_stored_intervals(name: str, K: float)
             assert_intervals_overlap(f"{name} K={K} {q}", (values[q], mpf(10) ** -42 * r.scale), (r.value, r.error))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "K"), [("tanh", 1.0), ("softsign", 3.7), ("gelu", 0.1)])
 def test_another_rule_agrees(name: str, K: float) -> None:
     """Tanh-sinh on fixed panels, and the K-derivatives by the Gaussian identity, as in no other place here."""
@@ -261,6 +262,7 @@ def test_two_input_values_known_by_hand() -> None:
     assert checked == 24
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "a", "b", "c"), [("tanh", 1e-4, 1e-4, -0.9), ("softsign", 1e-4, 1.0, 0.3)])
 def test_two_inputs_in_another_library(name: str, a: float, b: float, c: float) -> None:
     k = c * math.sqrt(a * b)
@@ -309,6 +311,7 @@ def one_input_square(name: str, K: float, quantity: str) -> Any:
     return mpf(oracles.one_input_float(lambda z: f(z) ** 2, K, kinks))
 
 
+@pytest.mark.slow_with("gelu_tanh", "cubic", "monomial3")
 @pytest.mark.parametrize("name", [n for n in NUMPY_TWINS if n not in ("sin", "cos")])
 def test_float_route_agrees_with_its_own_refinement(name: str) -> None:
     phi, slope, kinks = NUMPY_TWINS[name]
@@ -338,6 +341,7 @@ def test_float_route_needs_its_kinks_and_meets_one_input_values_at_full_correlat
 # --- the files -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_generation_reproduces_the_committed_entries(tmp_path: Path) -> None:
     raw = json.loads(oracles.ONE_INPUT_FILE.read_text())
     for name, K in (("mish", 1e-4), ("relu6", 1e-8), ("sin", 1e8), ("step", 1.0)):

@@ -206,6 +206,7 @@ VERBS = {
 }
 
 
+@pytest.mark.slow_with("kernel", "kernel_operator")
 @pytest.mark.parametrize("verb", list(VERBS))
 def test_what_a_record_holds_is_not_given_again(verb):
     VERBS[verb](sigma_b=0)  # the other one is open

@@ -30,6 +30,7 @@ STANDS = {
 }
 
 
+@pytest.mark.slow
 def test_compositions_are_the_same_for_a_seed_and_hold_every_record():
     assert c.ten(3) == c.ten(3) != c.ten(4)
     text = " ".join(str(block) for seed in range(30) for block in c.ten(seed))
@@ -49,6 +50,7 @@ def agree(theory: c.Answer, block: Block, networks: int) -> float:
     return max(abs(z) for z in c.z_scores(theory, block, networks=networks).values())
 
 
+@pytest.mark.slow
 def test_a_scaled_skip_agrees(monkeypatch):
     monkeypatch.setattr(c, "WIDTHS", (24, 48, 96))
     block = mf.Residual(mf.Sequential((mf.LayerNorm(), PHI, DENSE, mf.Scale("3/5"))), "4/5")

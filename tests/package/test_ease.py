@@ -59,6 +59,7 @@ def test_records_and_recursions_read_the_same_numbers(text):
     assert sp.simplify(theory.susceptibilities()["chi_J"].coeff(parameter("sigma_w"), 0) - value**2) == 0
 
 
+@pytest.mark.slow
 def test_every_verb_takes_text():
     theory, at = mf.derive("tanh", mu="sqrt(3)/2"), {"sigma_w": "sqrt(2)/3", "sigma_b": "1/3"}
     plain = {"sigma_w": math.sqrt(2) / 3, "sigma_b": 1 / 3}
@@ -236,6 +237,9 @@ def test_the_correlation_length_of_an_exact_decimal_is_finite():
     assert phase.xi == pytest.approx(1 / float(sp.Rational("1.4142135623730951") ** 2 / 2 - 1), rel=1e-6)
 
 
+@pytest.mark.slow_with(
+    "erf-{}-{'sigma_w': 0.8862269254527579, 'sigma_b': 0}", "tanh-{}-{'sigma_w': 1.0000000000000002, 'sigma_b': 0}"
+)
 @pytest.mark.parametrize(
     ("name", "kw", "at"),
     [
@@ -252,6 +256,7 @@ def test_other_critical_values_in_doubles(name, kw, at):
     assert mf.derive(name, **kw).phase(**off).name in ("chaotic", "ordered")
 
 
+@pytest.mark.slow
 def test_a_point_on_a_critical_line_in_doubles():
     """K* > 0: χ_J at the doubles of a point of the line; a planted reach of 0 units forgets it."""
     theory = mf.derive("erf")
@@ -348,6 +353,7 @@ def test_ranges_of_polynomials_are_exact():
     assert bound(1 / (1 + x), x, 1) is not None and bound(1 / (1 + x), x) is None
 
 
+@pytest.mark.slow
 def test_certified_averages_of_bounded_functions():
     """What had no bound had no certified average; against mpmath's quadrature."""
     for text in ("1/(1+z+z**2)", "exp(-z**4)", "exp(sin(z))", "z/sqrt(1+z**2)"):
@@ -468,6 +474,7 @@ def _pandas() -> types.ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_a_run_as_a_data_frame(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", _pandas())
     theory = mf.derive("tanh")
@@ -492,6 +499,7 @@ def test_a_data_frame_without_pandas_gets_a_sentence(monkeypatch):
         mf.derive("tanh").propagate(sigma_w=1.2, sigma_b=0.1, depth=3).to_frame()
 
 
+@pytest.mark.slow
 def test_sentences_name_the_variable_as_it_was_written():
     with pytest.raises(mf.MeanFieldError, match=r"exp\(2\*z\*\*2\)"):
         mf.derive("exp(z**2)").propagate(sigma_w=1, sigma_b=1, depth=3)
@@ -541,6 +549,7 @@ def printed_answers() -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_printed_answers_fit_eighty_columns():
     for text in printed_answers():
         assert_eighty_columns(text)
@@ -577,6 +586,7 @@ def test_where_nothing_is_fixed_it_is_said_first():
     assert not str(mf.derive("erf").fixed_points(sigma_w="1", sigma_b=1)).startswith("no ")
 
 
+@pytest.mark.slow
 def test_numbers_without_a_closed_form_are_named_and_given():
     law = mf.derive("softplus").depth_law("K", sigma_w="sqrt(2)", sigma_b=0)
     first = str(law).splitlines()[0]

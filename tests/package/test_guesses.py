@@ -139,6 +139,10 @@ def asked(guess):
     return eval(guess, {"mf": mf, "np": np, "X": X, "HERE": HERE, "K": K, "w": sigma_w, "b": sigma_b})
 
 
+@pytest.mark.slow_with(
+    "mf.derive('relu').table().latex(caption='ReLU.', label='tab:", "mf.derive('tanh').critical_points()[0].sigma_w",
+    "mf.derive('z*tanh(z) + z/2').critical_points()", "mf.recommend('gelu', depth=30, width=256, networks=0, residu",
+)  # fmt: skip
 @pytest.mark.parametrize(("guess", "held"), guesses(WORK))
 def test_guesses_that_work(guess, held):
     assert re.search(held, f"{asked(guess)}")

@@ -166,6 +166,7 @@ def kernel(name, exponent, equal):
 SOME = [pytest.param(*key, marks=[pytest.mark.slow] if key[0] == "elu" else []) for key in REFERENCES]
 
 
+@pytest.mark.slow_with("hard_swish--1-False", "hard_swish--3-False")
 @pytest.mark.parametrize("name, exponent, equal", SOME)
 def test_kernels_with_kinks_near_full_correlation(name, exponent, equal):
     found = kernel(name, exponent, equal)
@@ -191,6 +192,7 @@ def test_references(key):
             assert abs(true / mp.mpf(given) - 1) < 1e-15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param("elu", marks=pytest.mark.slow), "hard_swish"])
 def test_no_pair_of_an_ordered_phase_is_left_to_the_recursion_of_two_inputs(name, monkeypatch):
     def refused(*arguments):
@@ -204,6 +206,7 @@ def test_no_pair_of_an_ordered_phase_is_left_to_the_recursion_of_two_inputs(name
     assert np.array_equal(found.K, found.K.T)
 
 
+@pytest.mark.slow
 def test_kernels_do_not_depend_on_the_rows_beside_them():
     X = np.random.default_rng(7).standard_normal((30, 8))
     theory = derive("hard_swish")

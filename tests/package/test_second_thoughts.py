@@ -26,6 +26,7 @@ def chain(*parts) -> mf.Theory:
 # -------------------------------------------------------------------------------------------- shortcuts and scales
 
 
+@pytest.mark.slow_with("relu")
 @pytest.mark.parametrize("inner", [Dense(sigma_w=1), Sequential((RELU, Dense()))], ids=["Dense", "relu"])
 def test_a_diagram_keeps_the_shortcut(inner):
     theory = mf.derive(architecture=Residual(Sequential((TANH, Dense())), "1/2", inner))
@@ -84,6 +85,7 @@ def test_points_that_are_not_derived_are_not_denied():
 # --------------------------------------------------------------------------------------------- the tangent kernel
 
 
+@pytest.mark.slow
 def test_gains_before_a_skip_with_two_dense_ways():
     block = Sequential((LayerNorm(), Residual(Sequential((ERF, Dense())), "1/2", Dense())))
     at = {"sigma_w": 1.2, "sigma_b": 0.4, "depth": 4}

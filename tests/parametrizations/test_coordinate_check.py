@@ -70,6 +70,7 @@ def assert_on_the_law(check: CoordinateCheck, expected: dict[tuple[int, str], fl
         )
 
 
+@pytest.mark.fast_with("relu-adam", "relu-muon", "gelu-adam", "gelu-muon")
 @pytest.mark.parametrize("rule", ["sgd", "adam", "muon"])
 @pytest.mark.parametrize("phi", ["tanh", "relu", "gelu"])
 def test_the_line_is_the_closed_form(phi, rule):
@@ -91,6 +92,7 @@ def test_gauges_have_the_line_of_their_closed_forms(name, rule):
         assert_on_the_law(line("tanh", name, rule, True), law("tanh", plain))
 
 
+@pytest.mark.slow_with("sgd")
 @pytest.mark.parametrize("rule", ["sgd", "adam", "muon"])
 def test_each_power_counts(rule):
     """A multiplier, a variance or a rate of one kind that is 5 % off is found."""
@@ -136,6 +138,7 @@ def assert_linear(small: CoordinateCheck, large: CoordinateCheck, bar: float) ->
     assert gap < bar, f"changes over the rate differ by {gap:.1e}"
 
 
+@pytest.mark.slow_with("tanh-sgd", "tanh-adam", "tanh-muon", "relu-adam")
 @pytest.mark.parametrize("rule", ["sgd", "adam", "muon"])
 @pytest.mark.parametrize("phi", ["tanh", "gelu", "relu"])
 def test_small_rates_are_linear(phi, rule):

@@ -169,6 +169,11 @@ def slow_if(heavy: Callable[[Step], bool], steps: Sequence[Step]) -> list:
     return [pytest.param(one, marks=pytest.mark.slow) if heavy(one) else one for one in steps]
 
 
+@pytest.mark.slow_with(
+    "skip-sgd-1 inputs", "skip-adam-1 inputs", "pre-sgd-1 inputs", "pre-adam-1 inputs", "gate-sgd-1 inputs",
+    "gate-muon-1 inputs", "gelu-adam-4 inputs", "gelu-muon-4 inputs", "relu-adam-1 inputs-eps",
+    "relu-adam-4 inputs-eps", "gate-adam-1 inputs-eps", "tanh-adam-4 inputs-biases", "pre-adam-1 inputs-large",
+)  # fmt: skip
 @pytest.mark.parametrize("step", slow_if(lambda one: one.inputs > 1 and one.net in ("pre", "gate"), STEPS), ids=str)
 def test_networks_of_another_hand_follow_the_line(step):
     check = line(step, 256)
@@ -198,6 +203,7 @@ def assert_gains(check: CoordinateCheck, of: np.ndarray, measured: bool) -> None
         assert abs(found.mean() - ours) < allowed, f"gain of layer {row.layer}: {ours:.4g}, and not {found.mean():.4g}"
 
 
+@pytest.mark.fast_with("sgd")
 @pytest.mark.parametrize("rule", ["sgd", "adam", "muon"])
 def test_gains_are_gradients_times_steps(rule):
     step = Step("tanh", rule, 2 if rule == "adam" else 1, times=1e-3, biases=True)
@@ -217,6 +223,7 @@ SMALL = [
 ]  # fmt: skip
 
 
+@pytest.mark.fast_with("pre-sgd-4 inputs-biases")
 @pytest.mark.parametrize("step", [*SMALL[::5], SMALL[1]], ids=str)
 def test_networks_of_the_check_are_those_of_another_hand(step, some=60):
     """Of any width: no allowance. A rate that is twice as large is found."""
@@ -256,6 +263,7 @@ def assert_halves(small: tuple, large: tuple, ratio: int = 2) -> None:
 HALVING = [Step("tanh"), Step("relu", "adam"), Step("gelu", "muon"), Step("skip", "adam"), Step("pre")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", slow_if(lambda one: one.net in ("skip", "pre"), HALVING), ids=str)
 def test_what_is_left_halves_with_twice_the_width(step, n=48, networks=(400, 160), times=2, planted=1.25):
     small, large = gaps(step, n, networks[0]), gaps(step, times * n, networks[1])

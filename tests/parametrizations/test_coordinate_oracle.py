@@ -158,6 +158,7 @@ def assert_moments(name: str, K: float, ours) -> None:
         assert abs(sum(parts) / value - 1) < 1e-9, f"{field} of {name} at K = {K} is {sum(parts)}, and not {value}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tanh", "relu", "gelu"])
 def test_averages_by_another_quadrature(name):
     for K in (0.04, 1.0, 9.0):
@@ -168,6 +169,7 @@ def test_averages_by_another_quadrature(name):
     np.testing.assert_allclose(moments("relu", 2.0), (1, np.pi**-0.5, 0.5, 0.5, 0.5, 0.5, 0.5), rtol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tanh", "relu", "gelu"])
 def test_shares_of_the_tangent_kernel_are_the_squares(name):
     """⟨(Delta z)²⟩ = ⟨delta²⟩ (Theta² + B) under SGD, by two recursions."""

@@ -31,6 +31,7 @@ def assert_named(found, first) -> None:
     assert found.factor == pytest.approx(factor, rel=0.05), f"a factor of {factor} was expected: {found}"
 
 
+@pytest.mark.fast_with("readout multiplier 1/sqrt(n), Adam")
 @pytest.mark.parametrize("example", EXAMPLES, ids=names(EXAMPLES))
 def test_broken_ones_are_told_apart(example: Example):
     check = example.compared
@@ -48,6 +49,7 @@ def test_no_two_broken_ones_look_alike():
     assert len({(*one.first[:3], round(2 * one.first[3])) for one in of_adam}) == 6
 
 
+@pytest.mark.fast_with("depth-muP")
 @pytest.mark.parametrize("example", RIGHT, ids=names(RIGHT))
 def test_right_ones_follow_their_line(example: Example):
     own, over = example.log, example.compared
@@ -86,6 +88,7 @@ def logged(check, seed: int, *, layer: int = 0, column: str = "own", factor: flo
     ]  # fmt: skip
 
 
+@pytest.mark.slow_with("1")
 @pytest.mark.parametrize("layer", [1, 2, 3])
 def test_ten_per_cent_of_one_layer_are_found(line, layer):
     for factor in (0.9, 1.1):

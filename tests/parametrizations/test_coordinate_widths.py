@@ -68,6 +68,7 @@ def planted_in(rule: str) -> list[str]:
     return ["r", "xi", *(["M"] if rule in ("sgd", "mixed") else []), *(["root"] if rule in ("adam", "mixed") else [])]
 
 
+@pytest.mark.slow
 @fast
 def test_what_is_left_falls_as_one_over_n(phi, rule):
     case = phi, rule, rule in ("adam", "mixed") or phi == "relu"

@@ -125,6 +125,7 @@ def table(scheme: Parametrization, optimizer: str, **more) -> CoordinateCheck:
     return coordinate_check("gelu", scheme, **(asked | more))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", RULES)
 def test_gauges_have_one_table(optimizer):
     scheme = parametrization("mup", optimizer=optimizer, base_width=BASE, eps="1/n", decay="n")
@@ -140,6 +141,7 @@ def test_gauges_have_one_table(optimizer):
         assert_one_table(plain, table(wrong, optimizer))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", RULES)
 def test_all_are_one_at_the_base(optimizer):
     tables = []
@@ -260,6 +262,7 @@ def assert_proved(phi: str, planted: str = "") -> None:
         assert sp.expand(ours - theirs) == 0, f"{name}' of {phi} is {theirs} in the engine, and {ours} here"
 
 
+@pytest.mark.slow_with("erf")
 @pytest.mark.parametrize("phi", ["tanh", "erf", "gelu", "z**3 + z"])
 def test_sgd_moves_by_theta_and_b_is_proved(phi):
     assert_proved(phi)
@@ -269,6 +272,7 @@ def test_sgd_moves_by_theta_and_b_is_proved(phi):
         assert_proved(phi, "xi")
 
 
+@pytest.mark.fast_with("relu")
 @pytest.mark.parametrize("phi", ["tanh", "relu", "gelu"])
 def test_the_line_is_theta_and_b_of_the_engine(phi, planted=0):
     """Δz² = E[δ²](Θ² + B) and Δf = −χΘ, with numbers of the engine; without B it is another number."""

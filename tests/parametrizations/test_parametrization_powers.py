@@ -77,6 +77,7 @@ def test_one_step_of_the_networks_is_a_difference(architecture, optimizer):
     assert not np.allclose((ends[0][-1] - ends[1][-1]) / (2 * h), 1.01 * changes[-1], rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("architecture", "optimizer"), CASES)
 def test_powers_of_n_are_those_of_networks(architecture, optimizer):
     for name, by in PUBLISHED:
@@ -135,6 +136,7 @@ def assert_deep(architecture: str, name: str, optimizer: str) -> None:
     assert assert_fits(powers, fitted(scheme, architecture, DEPTHS, 4), "of_depth", columns) >= 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("architecture", "name", "optimizer"), FAST)
 def test_powers_of_L_are_those_of_networks(architecture, name, optimizer):
     assert_deep(architecture, name, optimizer)

@@ -119,6 +119,7 @@ def gauges(scheme, rng: np.random.Generator):
     return replace(scheme, name="one")
 
 
+@pytest.mark.fast_with("mup-sgd")
 @pytest.mark.parametrize(
     ("name", "optimizer"), [("mup", "sgd"), ("completep", "adam"), ("depth_mup", "muon"), ("ntk", "adam")]
 )

@@ -43,6 +43,7 @@ def flow(theta, count, force, start, times):
     return found.y.T.reshape(len(times), *start.shape)
 
 
+@pytest.mark.slow
 def test_mean_is_the_flow_that_scipy_integrates(kernels):
     found = THEORY.predict(X, Y, T, t=TIMES, **AT)
     wanted = flow(kernels.Theta, 12, lambda f: Y - f, np.zeros((17, 2)), TIMES)
@@ -136,6 +137,7 @@ def test_one_input_by_mpmath():
     assert max(off) < 3e-15 and off[0] <= found.error[0, 0, 0] + 1e-16
 
 
+@pytest.mark.slow
 def test_neural_tangents_numbers():
     """Means and covariances that neural-tangents 0.6.5 gave in float64 (tests/references/predict.py says how).
 
@@ -392,6 +394,7 @@ def test_labels_of_every_kind():
     assert all(np.abs(one - seen[0]).max() < 1e-6 for one in seen) and np.abs(seen[0]).max() > 0.1
 
 
+@pytest.mark.slow
 def test_a_trained_norm_is_part_of_theta():
     """Gains and shifts of a norm are trained at rate 1: with them fixed and all other rates 0 nothing is learned."""
     free = mf.derive("erf", norm="pre", residual=True)
@@ -414,6 +417,7 @@ def assert_at_rest(ridge, asked):
     assert np.abs(predicted.mean[0] + Theta[:, :9] @ u).max() < 1e-6
 
 
+@pytest.mark.slow_with("1.0")
 @pytest.mark.parametrize("ridge", [1.0, 1e-2])
 def test_cross_entropy_with_a_ridge_has_an_end(ridge):
     assert_at_rest(ridge, ridge)

@@ -61,6 +61,7 @@ def exact():
     return found
 
 
+@pytest.mark.slow_with("more1-last", "more1-all", "more2-last", "more2-all")
 @pytest.mark.parametrize("train", ["last", "all"])
 @pytest.mark.parametrize("more", [dict(solver="cholesky"), CG, CG | dict(rank=0), dict(solver="eigh")])
 def test_every_exact_solver_is_numpys(exact, train, more):
@@ -77,6 +78,7 @@ def test_every_exact_solver_is_numpys(exact, train, more):
         assert_near(predicted(train, ridge=1.01 * RIDGE, **more).mean[0], mean, 1e-8, "the mean")
 
 
+@pytest.mark.slow
 def test_600_rows():
     """Conjugate gradients are Cholesky's to 1e-8 in predictions, and Cholesky's are NumPy's."""
     for train in ("last", "all"):
@@ -91,6 +93,7 @@ def test_600_rows():
     assert_near(wanted.train.mean[0], Theta @ weights, 1e-9, "the mean")
 
 
+@pytest.mark.slow
 def test_residuals_are_those_of_the_equations(exact):
     A = exact["last"][2]
     for more in (dict(solver="cholesky"), CG, CG | dict(rtol=1e-5)):
@@ -114,6 +117,7 @@ def test_conjugate_gradients_are_scipys(exact):
         assert_near(ours.x[:, 0], cg(A, Y[:, 0], rtol=1e-14, maxiter=7)[0], 1e-8, "the iterate")
 
 
+@pytest.mark.slow
 def test_columns_do_not_change_each_other():
     both, first = predicted(**CG), predicted(y=Y[:, :1], **CG)
     assert_near(both.mean[0, :, :1], first.mean[0], 1e-10, "the first output")
@@ -146,6 +150,7 @@ class TestPreconditioner:
         found = predicted(X=rows, y=np.repeat(Y[:5], 10, axis=0), **CG)
         assert found.iterations <= 3 and found.residual < 1e-12
 
+    @pytest.mark.slow
     def test_more_rows_take_fewer_iterations(self):
         many = [predicted(**CG | dict(rank=k)).iterations for k in (0, 30, 120)]
         assert many[0] > 1.5 * many[1] > 2 * many[2] > 0
@@ -236,6 +241,7 @@ class TestLikelihood:
         found = predicted(X=X[:90], y=Y[:90], solver="cholesky").log_likelihood()
         assert_near(found.value, model.log_marginal_likelihood_value_, found.error + 1e-9, "the likelihood")
 
+    @pytest.mark.slow
     def test_500_rows_of_seven_seeds(self):
         """z-scores of the log determinant over seeds of rows and probes."""
         rows, y = ALL[:500], ALL_Y[:500]
@@ -264,6 +270,7 @@ def test_one_array_holds_kernel_and_factor(monkeypatch):
     assert np.shares_memory(by._factor, seen[0]) and not np.shares_memory(by._factor, seen[0].copy())
 
 
+@pytest.mark.slow
 def test_the_bits_do_not_depend_on_who_works(monkeypatch):
     from meanfield.kernels import kernel_blocks
 
@@ -443,6 +450,7 @@ def test_the_solver_follows_from_what_is_asked(monkeypatch):
         predicted(solver="nystrom", rank=150)
 
 
+@pytest.mark.slow
 def test_a_solved_prediction_is_a_result(tmp_path):
     found = predicted(**CG)
     assert "solver cg, " in str(found) and "±" not in str(found)
@@ -457,6 +465,7 @@ def test_a_solved_prediction_is_a_result(tmp_path):
 
 
 class TestEstimators:
+    @pytest.mark.slow_with("more1")
     @pytest.mark.parametrize("more", [dict(solver="cholesky"), dict(solver="cg", rank=60, rtol=1e-12)])
     def test_they_are_those_of_eigenvalues(self, more):
         from sklearn.base import clone

@@ -94,6 +94,7 @@ def assert_tables_hold(monkeypatch, phi, sigma_w2, sigma_b2):
     return found
 
 
+@pytest.mark.slow
 def test_tables_of_a_function_that_jumps(monkeypatch):
     """step: C(c) = (σ_w²(1/4 + asin(c)/2π) + σ_b²)/K."""
     found = assert_tables_hold(monkeypatch, "step", np.linspace(1.2, 1.7, 40), np.linspace(0.05, 0.3, 10))
@@ -137,6 +138,7 @@ def assert_power(found, coefficients) -> None:
     assert name(found, 0, 0) is wanted
 
 
+@pytest.mark.slow
 def test_functions_of_one_power():
     """z²: C(c) = (1 + 2c²)/3 wherever K goes, z³: (9c + 6c³)/15; step without weights: only the bias is left."""
     square, cube = diagram("z**2", [0.4], [0.0]), diagram("z**2*abs(z)", [0.2], [0.0])
@@ -150,6 +152,7 @@ def test_functions_of_one_power():
     assert name(diagram("step", [1.2], [0.1]), 0, 0) is not BiasPhase.ORDERED_DEEP_PREJUDICE
 
 
+@pytest.mark.slow_with("network2")
 @pytest.mark.parametrize("network", [{"norm": "act"}, {"norm": "pre", "mu": "1/2"}, {"mu": "1/2"}])
 def test_other_blocks_agree_with_correlations(network):
     """Blocks with a LayerNorm go one layer at a time; a skip keeps the compiled S."""

@@ -42,6 +42,7 @@ def made_of(name: str):
     return CITED[name][0]()
 
 
+@pytest.mark.slow_with("fixed points", "critical points", "V", "bias")
 @pytest.mark.parametrize("name", CITED)
 def test_each_kind_of_result_rests_on_its_papers(name):
     what, expected = made_of(name), CITED[name][1]

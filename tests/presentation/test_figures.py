@@ -133,6 +133,7 @@ def test_a_report_without_rows_is_refused():
         figure_of(drawing.plot_report(FakeReport(())))
 
 
+@pytest.mark.slow
 def test_a_real_report():
     theory = meanfield.derive("relu")
     report = meanfield.check(theory, sigma_w=1.4, sigma_b=0.1, width=30, depth=4, networks=40)
@@ -227,6 +228,7 @@ def test_unstable_part_is_dashed_and_bistable_part_hatched(gelu_diagram):
         assert region.contains_point((gelu_diagram.sigma_w[j], gelu_diagram.sigma_b[i])) == gelu_diagram.bistable[i, j]
 
 
+@pytest.mark.slow
 def test_a_line_with_averages_agrees_with_iteration():
     """Points of the drawn line of tanh have χ_J = 1 where the map, iterated by an independent quadrature, ends."""
     diagram = meanfield.derive("tanh").phase_diagram(sigma_w=(0, 3, 12), sigma_b=(0, 3, 12))
@@ -243,6 +245,7 @@ def test_a_line_with_averages_agrees_with_iteration():
         assert abs(1.001**2 * chi - 1) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "settings", "entries"),
     [
@@ -265,6 +268,7 @@ def test_every_kind_of_line_is_drawn_where_the_contour_is(name, settings, entrie
         assert furthest(contour(figure), fine) < 0.05
 
 
+@pytest.mark.slow
 def test_diagrams_without_lines_or_numbers(erf_diagram, tmp_path):
     axis = np.linspace(0, 3, 9)
     everywhere = figure_of(meanfield.derive("erf", mu=1).phase_diagram(sigma_w=axis, sigma_b=axis).plot())
@@ -287,6 +291,7 @@ def test_phase_diagram_in_axes_of_the_caller(erf_diagram, gelu_diagram):
     assert not figure.legends and len(two.get_legend().get_texts()) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "head"), [("a.png", b"\x89PNG"), ("a.pdf", b"%PDF"), ("a.svg", b"<?xml")])
 def test_save(relu_run, tmp_path, name, head):
     path = files.save(figure_of(drawing.plot_run(relu_run)), tmp_path / name)
@@ -330,6 +335,7 @@ def test_without_matplotlib(relu_run, monkeypatch):
         figure_of(drawing.plot_run(relu_run))
 
 
+@pytest.mark.slow
 def test_no_global_state(relu_run):
     before = dict(matplotlib.rcParams)
     figure_of(drawing.plot_run(relu_run))

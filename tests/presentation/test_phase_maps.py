@@ -42,6 +42,7 @@ def figure():
     return figure_of(plot_phase_table(strips(a, [f"regime {k}" for k in range(STRIPS)]), "beta_a", "beta_b", {"S": 1}))
 
 
+@pytest.mark.slow
 def test_colours_begin_anew_behind_the_last(figure):
     """Nine colours, in the order of rows; the tenth regime has the first again; the legend names all."""
     found = colours(figure)[::-1]  # rows are numbered from the right

@@ -58,6 +58,7 @@ def draws(number: int, seed: int):
         yield beta, [s or Fraction(1) for s in sigmas]
 
 
+@pytest.mark.slow
 def test_rows_are_the_derivations_at_numbers():
     for phi, quantities, number in (("relu", QUANTITIES, 12), ("tanh", ("K", "J"), 6)):
         made = full(phi).phase_table(*quantities).orders()
@@ -93,6 +94,7 @@ def test_a_wrong_row_is_seen():
                 assert_orders(replace(made, groups=groups), "relu", beta, sigmas)
 
 
+@pytest.mark.slow
 def test_the_variables_of_the_theorems_emerge():
     """[variance_variation] Def. C.4, C.8: U_r = min(β_v + β_b, β_a), U_t = min(β_v, β_a), W_t = 1 - β_w + U_t - 2β_v.
     """
@@ -111,6 +113,7 @@ def test_the_variables_of_the_theorems_emerge():
     assert any("beta_v + beta_w > 1, beta_a < 1" in ", ".join(one) for row in relu for one in row.conditions())
 
 
+@pytest.mark.slow
 def test_orders_print_and_answer_at_a_place():
     made = full("relu").phase_table("K", "G_w").orders()
     text = str(made)

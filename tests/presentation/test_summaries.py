@@ -62,6 +62,7 @@ def test_captions_labels_and_sections():
         table.latex(rows=["Laws"])
 
 
+@pytest.mark.slow
 def test_long_constants_have_names():
     """SELU's formulas are in scale and α, whose decimals stand above; with the numbers put in they are the same."""
     theory = mf.derive("selu")

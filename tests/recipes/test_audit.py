@@ -242,6 +242,7 @@ def test_sources_agree(tmp_path):
     assert mf.audit(tmp_path / "arguments.txt").data() == mf.audit(MEGATRON).data()
 
 
+@pytest.mark.slow_with("config15")
 @pytest.mark.parametrize(
     "config",
     [GPT2, LLAMA, MISTRAL, QWEN3, OLMO2_HF, GEMMA2 | {"query_pre_attn_scalar": 256}, NEOX_HF, BERT, VIT, T5, CORE,

@@ -23,6 +23,10 @@ SLOW = ("softmax", "attention", "cross-entropy")
 X, W = np.polynomial.legendre.leggauss(60)
 
 
+@pytest.mark.slow_with(
+    "nfnets gelu (tanh form)", "nfnets glu", "nfnets log_sigmoid", "nfnets sigmoid", "nfnets silu", "nfnets softsign",
+    "nfnets softplus", "unit-scaling silu forward, m=1/2", "unit-scaling silu_glu, m=1", "unit-scaling silu_glu, m=2",
+)  # fmt: skip
 @pytest.mark.parametrize(
     "claim",
     [pytest.param(c, marks=[pytest.mark.slow] * any(s in c.source for s in SLOW), id=c.source) for c in CLAIMS],
@@ -39,6 +43,7 @@ def test_constants_are_told_apart():
     assert len(NFNETS) == 15 and len(MAGIC) == 14
 
 
+@pytest.mark.fast_with("1/rms tanh")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.name)
 def test_acceptance_values(check):
     assert check.misses() <= 1 < check.misses("1/100")

@@ -26,6 +26,7 @@ def assert_row(name: str, line: str) -> None:
         assert said == found or float(said) == pytest.approx(float(found), rel=0.02, abs=0.02), (name, said, found)
 
 
+@pytest.mark.slow
 def test_the_table_has_every_recipe_and_its_laws():
     assert list(ROWS) == list(mf.recipes.names())
     for name, line in ROWS.items():

@@ -181,6 +181,7 @@ def _held(name: str, **sizes: int) -> str:
     return repr(mf.recipe(name, **({"depth": 4, "width": 128} | sizes)).architecture.block)
 
 
+@pytest.mark.slow
 def test_norms_stand_where_the_recipes_have_them():
     def norms(text):
         return text.count("LayerNorm()"), text.count("RMSNorm()")
@@ -197,6 +198,7 @@ def test_norms_stand_where_the_recipes_have_them():
     assert [type(one).__name__ for one in bert] == ["Residual", "LayerNorm"] * 2
 
 
+@pytest.mark.slow
 def test_what_else_the_recipes_have():
     deep = mf.recipe("deepnorm", depth=6, width=128).architecture.block.blocks
     assert [float(one.mu) for one in deep[::2]] == [12**0.25, 12**0.25]
@@ -211,6 +213,7 @@ def test_what_else_the_recipes_have():
     assert "mu=Fraction(7, 8)" in _held("modula") and "Scale(Fraction(1, 8))" in _held("modula")
 
 
+@pytest.mark.slow
 def test_tied_heads_and_what_is_common_to_all_tokens():
     tied = {name for name in ROWS if mf.recipe(name, depth=2, width=192).tied}
     assert {"gpt2", "nanogpt", "llama2.c", "gemma2", "bert", "t5", "llama-torchtitan-tied"} <= tied

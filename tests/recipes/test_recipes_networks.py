@@ -94,6 +94,7 @@ def assert_as_networks(name: str, made: mf.Recipe, only: tuple[str, ...] = ()) -
         assert (np.abs(networks[what] - theory) <= limit).all(), (name, what, networks[what], theory, limit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in NETS])
 def test_reports_are_those_of_networks_drawn_by_the_laws(name):
     assert_as_networks(name, recipe(name))
@@ -104,12 +105,14 @@ def assert_error_shows(name: str, wrong: mf.Recipe, what: str) -> None:
         assert_as_networks(name, wrong, (what,))
 
 
+@pytest.mark.slow
 def test_a_variance_in_the_place_of_a_deviation_shows():
     assert_error_shows("gpt2", recipe("gpt2").with_laws(down=".02**2/(2*L)"), "fractions")
     assert_error_shows("gpt2", recipe("gpt2").with_laws(query=".02**2"), "scores")
     assert_error_shows("gpt2", recipe("gpt2").with_laws(token=".02**2"), "K")
 
 
+@pytest.mark.slow
 def test_a_fan_out_in_the_place_of_a_fan_in_shows():
     assert_error_shows("pytorch", recipe("pytorch").with_laws(up=uniform("1/sqrt(m)")), "fractions")
     assert_error_shows("pytorch", recipe("pytorch").with_laws(down=uniform("1/sqrt(m)")), "shares of Theta")
@@ -117,6 +120,7 @@ def test_a_fan_out_in_the_place_of_a_fan_in_shows():
     assert_error_shows("pytorch", recipe("pytorch").with_laws(query=alone, key=alone), "scores")
 
 
+@pytest.mark.slow
 def test_a_truncation_that_is_ignored_shows():
     uncut = dict.fromkeys(("query", "key", "value", "output", "up", "down"), normal(".02"))
     assert_error_shows("bert", recipe("bert").with_laws(**uncut), "fractions")
@@ -154,6 +158,7 @@ def test_the_tangent_kernel_of_many_drawn_heads_is_that_of_the_mean():
     assert_theta_of_the_mean(300, POINT, POINT)
 
 
+@pytest.mark.slow
 def test_another_deviation_of_the_drawn_heads_shows():
     with pytest.raises(AssertionError, match="Theta"):
         assert_theta_of_the_mean(300, POINT | {"sigma_q": 1.1}, POINT)

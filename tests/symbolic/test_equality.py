@@ -48,6 +48,7 @@ def test_structure_proves(a, b):
     assert equal(a, b) is Equality.PROVED
 
 
+@pytest.mark.slow_with("a0-b0")
 @pytest.mark.parametrize(("a", "b"), SAME)
 def test_structure_does_not_prove_what_is_false(a, b):
     assert not same_structure(a, b * sp.Rational(101, 100))
@@ -119,6 +120,7 @@ def arccosine(rho):
     return (sp.sqrt(1 - rho**2) + rho * (sp.pi - sp.acos(rho))) / (2 * sp.pi)
 
 
+@pytest.mark.slow_with("rho")
 @pytest.mark.parametrize("name", ["rho", "c", "a"])
 def test_correlations_of_any_name_stay_inside(name, monkeypatch):
     """The test points of a free correlation were 29/23 and more, where neither side is real."""

@@ -60,6 +60,7 @@ def assert_parity(block, claimed, c=(0.3, 0.8)):
 CHEAP = ("relu", "skip", "odd times even", "odd times odd", "odd gate beside a skip")
 
 
+@pytest.mark.slow_with("odd gate beside a skip")
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[] if n in CHEAP else pytest.mark.slow) for n in (*ODD, *NOT_ODD)]
 )

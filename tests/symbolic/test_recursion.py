@@ -115,6 +115,7 @@ def test_c_is_read_off():
 # --------------------------------------------------------------------------------------------- names and domains
 
 
+@pytest.mark.slow_with("T", "p", "fixed")
 @pytest.mark.parametrize("name", ["T", "p", "out", "start", "depth", "fixed", "a0", "x_0", "math", "layer", "K1"])
 def test_no_name_collides(name):
     """State variables and parameters called as something in generated code is."""
@@ -133,6 +134,7 @@ def test_no_name_collides(name):
     np.testing.assert_allclose(theory.propagate(sigma_w=1.1, sigma_b=0.1, depth=5, **{name: 0.7}).K, expected.K, 1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mu", "kappa", "nu"])
 def test_parameters_behave_alike_whatever_they_are_called(name):
     theory = mf.derive("erf", mu=name)

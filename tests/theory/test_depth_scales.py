@@ -45,6 +45,7 @@ def test_crossover_of_a_fixed_point_and_its_ends():
         crossover_depth(theory, width=500, amplitude=0, sigma_w=2, sigma_b=0)
 
 
+@pytest.mark.fast_with("100-12")
 @pytest.mark.parametrize(("width", "printed"), [(30, sp.Rational(18, 5)), (100, 12)])
 def test_optimal_depth_of_the_paper(width, printed):
     """3.6 and 12 for ten outputs; ν = 2/3 again from V/K² of a long run."""

@@ -179,6 +179,7 @@ def assert_same_bits(a: dict, b: dict) -> None:
         assert np.array_equal(a[name], b[name], equal_nan=True), f"{name} has other bits"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_small_kernels_are_interpreted_with_the_bits_of_compiled_ones(name, monkeypatch):
     with monkeypatch.context() as patch:

@@ -76,6 +76,7 @@ def test_a_residual_network_of_erf_has_the_flow_of_its_closed_forms():
             assert_follows(one, ("K", "log_J"), wrong, [s**2 + 0.09, 0])
 
 
+@pytest.mark.slow
 def test_equations_are_those_that_were_solved():
     gpt = mf.derive("relu", architecture="gpt", heads=8, causal=False, total=1)
     found = equations(gpt.recursion("K", "K_ab", "distance"))

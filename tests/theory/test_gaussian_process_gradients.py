@@ -29,6 +29,7 @@ def assert_gradient(kernel, X, expected):
         assert gap < 1e-12, f"column {i} of the gradient is not the derivative by log {name}: {gap:.1e} away"
 
 
+@pytest.mark.fast_with("sigma_w")
 @pytest.mark.parametrize("free", ["both", "sigma_w", "sigma_b"])
 def test_columns_are_in_the_order_of_theta(free):
     X = np.random.default_rng(1).standard_normal((6, 3))

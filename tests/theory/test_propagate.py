@@ -38,6 +38,7 @@ def assert_layers_agree(run, exact, tolerance: float) -> None:
             )
 
 
+@pytest.mark.slow_with("tanh-True", "silu-True", "softsign-True")
 @pytest.mark.parametrize(("name", "residual"), CASES)
 def test_compiled_layers_equal_exact_iteration(name, residual):
     theory = mf.derive(name, residual=residual)
@@ -49,6 +50,7 @@ def test_compiled_layers_equal_exact_iteration(name, residual):
         assert_layers_agree(run, wrong, 1e-13)
 
 
+@pytest.mark.fast_with("erf", "relu")
 @pytest.mark.parametrize("name", ["erf", "tanh", "relu", "leaky_relu"])
 def test_two_input_layers_equal_exact_iteration(name):
     theory = mf.derive(name, mu="1/2")
@@ -60,6 +62,7 @@ def test_two_input_layers_equal_exact_iteration(name):
     assert np.allclose(identical.K_ab, one.K, rtol=1e-12, atol=0) and np.allclose(identical.c, 1, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_final_equals_trace_and_early_stop_changes_nothing():
     theory = mf.derive("tanh")
     w = np.linspace(0.5, 3, 7)
@@ -146,6 +149,7 @@ def test_source_can_be_read_and_names_the_forms():
     assert "closed form for every K" in mf.derive("erf").source()
 
 
+@pytest.mark.slow
 def test_second_process_compiles_nothing():
     code = (
         "import sys; import meanfield as mf;"
@@ -190,6 +194,7 @@ def test_blocks_compose():
         ).recursion("K")
 
 
+@pytest.mark.slow
 def test_whole_numbers_too_long_for_a_compiled_integer(monkeypatch):
     """φ∘LN∘φ∘LN: the constants of its averages are rationals of forty digits."""
     monkeypatch.setattr(generated_modules, "PATIENCE", -1.0)  # the interpreter knows integers of any size
@@ -213,6 +218,7 @@ def test_an_input_has_a_neuron():
         theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=3, quantities=("J0",))
 
 
+@pytest.mark.slow
 def test_a_node_that_overflowed_twice_is_finite():
     """(gelu → LN) + z/2 held ⟨z²/((v - m²) e^{z²})⟩ with the bracket multiplied out: ∞ - ∞ from K ≈ 9 on."""
     inner = Residual(Sequential((Nonlinearity("gelu"), LayerNorm(affine=False))), "1/2")

@@ -16,6 +16,7 @@ X, T = RNG.standard_normal((30, 3)), RNG.standard_normal((7, 3))
 AT = dict(sigma_w=1.5, sigma_b=0.2, depth=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [NTKRegressor, NTKClassifier])
 def test_scikit_learn_checks_it(estimator):
     with warnings.catch_warnings():
@@ -33,6 +34,7 @@ def test_scikit_learn_checks_it(estimator):
         check_methods_subset_invariance("Broken", Broken("erf"))
 
 
+@pytest.mark.slow
 def test_a_regressor_is_what_predict_says():
     y = RNG.standard_normal((30, 2))
     for more in (dict(ridge=0.1), dict(t=20.0), dict(t=50, rate=0.3), dict(train="last", ridge=0.2),
@@ -46,6 +48,7 @@ def test_a_regressor_is_what_predict_says():
         assert np.abs(NTKRegressor("erf", **AT, **more).fit(X, y).predict(T) - wanted.mean[0]).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_probabilities_are_those_of_drawn_outputs():
     """Of three classes, by a million draws of independent Gaussian outputs."""
     labels = np.array(["a", "b", "c"])[np.arange(30) % 3]

@@ -100,6 +100,7 @@ def test_wide_networks_are_trained_as_predicted(name):
     assert max(largest_z(name, data, runs, widths, steps, 1.02 * SIGMA_W)) > 4
 
 
+@pytest.mark.slow
 def test_small_networks_follow_the_first_steps():
     """The same in seconds: widths 64 and 128, two and ten steps."""
     data, steps, widths = digits(), (2, 10), (64, 128)

@@ -311,6 +311,7 @@ def test_warmup_rises_linearly():
 # ---------------------------------------------------------------------------------------------------- beside the theory
 
 
+@pytest.mark.slow
 def test_wide_networks_follow_their_prediction():
     """Mean loss of 24 networks of width 300, full batch, "scaled" and plain descent, train and test inputs: within 4
     standard errors and 2/n^½ of it (order 1/n is not allowed for)."""
@@ -402,6 +403,7 @@ def test_the_end_of_training_has_a_loss():
     assert found["train"][2] < 1e-12 and abs(found["test"][2] / wanted - 1) < 1e-9
 
 
+@pytest.mark.slow
 def test_xi_is_drawn_between_the_places_of_a_map():
     axes = {"sigma_w": [0.8, 2.2], "depth": [2, 4]}
     found = mf.trainability("tanh", small(), axes=axes, sigma_b=0.1, width=6, steps=1, networks=1)
@@ -502,6 +504,7 @@ run.save(sys.argv[2])
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_bits(tmp_path):
     paths = [str(tmp_path / name) for name in ("one.npz", "a.npz", "two.npz", "b.npz")]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -602,6 +605,7 @@ def test_a_map_is_its_points():
             mf.trainability("tanh", data, axes=wrong, **(call | {"sigma_w": 1.0} if "sigma_w" not in wrong else call))
 
 
+@pytest.mark.slow
 def test_maps_over_words_rates_and_what_is_not_a_number():
     call = dict(sigma_w=1.2, sigma_b=0.1, width=6, depth=3, steps=4, networks=2)
     for axes in (
@@ -626,6 +630,7 @@ def test_maps_over_words_rates_and_what_is_not_a_number():
 AXES = {"sigma_w": [0.8, 1.6, 2.2]}
 
 
+@pytest.mark.fast_with("axes2")
 @pytest.mark.parametrize("axes", [AXES | {"depth": [2, 4]}, AXES | {"sigma_b": [0.1, 1]}, {"depth": [2, 3, 4]}])
 def test_maps_and_curves_are_drawn(axes, tmp_path):
     more = {"sigma_b": 0.1, "sigma_w": 1.2}

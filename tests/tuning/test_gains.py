@@ -105,11 +105,13 @@ def assert_gains_agree(phi: str, K: str, planted: object = 1) -> None:
                 assert off < mp.mpf("1e-29"), f"{phi}, K = {K}: {name} {inner} is off by {mp.nstr(off, 3)}"
 
 
+@pytest.mark.fast_with("relu", "relu6")
 @pytest.mark.parametrize("phi", BY_HAND)
 def test_gains_are_those_of_quadrature_to_30_digits(phi):
     assert_gains_agree(phi, "1")
 
 
+@pytest.mark.fast_with("relu6-5", "tanh-3/7")
 @pytest.mark.parametrize(("phi", "K"), [("silu", "9/4"), ("gelu", "1/10"), ("relu6", "5"), ("tanh", "3/7")])
 def test_at_any_variance(phi, K):
     assert_gains_agree(phi, K)
@@ -141,6 +143,7 @@ def assert_keeps(phi: str, K: str, planted: float = 1.0) -> None:
             assert abs(ratio - 1) < 1e-9, f"{kind} {phi}: {quantity} is multiplied by {ratio}"
 
 
+@pytest.mark.slow_with("silu-1")
 @pytest.mark.parametrize(("phi", "K"), [("relu", "9/4"), ("silu", "1"), ("gelu", "1/2")])
 def test_a_layer_of_the_engine_keeps_K_or_J(phi, K):
     assert_keeps(phi, K)
@@ -164,6 +167,7 @@ def test_closed_forms():
         found.gain("unit_rms")
 
 
+@pytest.mark.slow_with("gelu_tanh", "mish", "sigmoid")
 @pytest.mark.parametrize("phi", mf.activations())
 def test_every_registered_activation_has_gains(phi):
     """In a second each, certified or exact; the numbers are those of one another."""
@@ -197,6 +201,7 @@ def assert_gate_is_drawn(phi: str, K: float, terms: int = 2) -> None:
         assert abs(z) < 4, f"{phi}, {name}: z = {z:.1f}"
 
 
+@pytest.mark.fast_with("relu-0.5")
 @pytest.mark.parametrize(("phi", "K"), [("silu", 1.0), ("silu", 2.5), ("relu", 0.5)])
 def test_gated_units_as_they_are_drawn(phi, K):
     assert_gate_is_drawn(phi, K)
@@ -204,6 +209,7 @@ def test_gated_units_as_they_are_drawn(phi, K):
         assert_gate_is_drawn(phi, K, terms=1)
 
 
+@pytest.mark.slow
 def test_gated_units_by_their_names():
     inner = {"glu": "sigmoid", "SwiGLU": "silu", "geglu": "gelu", "reglu": "relu", "bilinear": "z"}
     for name, inside in inner.items():
@@ -234,6 +240,7 @@ def assert_softmax_is_drawn(T: int, s: float, planted: float = 1.0) -> None:
         assert abs(score) < 4, f"T = {T}, s = {s}: {name} has z = {score:.1f}"
 
 
+@pytest.mark.slow_with("64-2.5")
 @pytest.mark.parametrize(("T", "s"), [(16, 1.0), (64, 2.5)])
 def test_softmax_as_it_is_drawn(T, s):
     assert_softmax_is_drawn(T, s)
@@ -252,6 +259,7 @@ def assert_two_tokens(s: str, planted: object = 1) -> None:
         assert one.status is Status.MEASURED and one.error <= 2e-20
 
 
+@pytest.mark.slow
 def test_softmax_of_two_tokens_by_balls():
     for s in ("1/10", "1", "8"):
         assert_two_tokens(s)
@@ -325,6 +333,7 @@ def test_bad_input_is_a_sentence(given, said):
 # ---------------------------------------------------------------------------------------------------------- its forms
 
 
+@pytest.mark.slow
 def test_digits_at_request():
     with mp.workdps(120):
         right = 1 / mp.sqrt(mean_of(lambda z: mp.tanh(z) ** 2, mp.mpf(1), ()))
@@ -354,6 +363,7 @@ def test_every_form(found, tmp_path):
         assert len(found.to_frame()) in (len(names), 2 * len(names))
 
 
+@pytest.mark.slow
 def test_a_callable_and_a_formula_are_read_as_everywhere():
     assert mf.gains(lambda z: z / (1 + z**2)).second_moment.status in (Status.EXACT, Status.CERTIFIED)
     assert mf.gains(np.tanh).unit_rms == mf.gains("tanh").unit_rms == mf.gains(sp.tanh).unit_rms
@@ -371,6 +381,7 @@ def assert_page_says(page: str, phi: str, digits: int = 6) -> None:
         assert shown in page, f"{phi}: {name} = {shown} is not on the page"
 
 
+@pytest.mark.slow
 def test_the_page_answers_what_people_ask():
     page = (Path(__file__).parents[2] / "docs" / "gains.md").read_text(encoding="utf-8")
     asked = page.partition("## Questions that come up")[2].partition("## Softmax")[0]

@@ -33,6 +33,7 @@ def test_biases_behind_which_a_norm_ends_the_block_are_felt_by_J():
     assert common["PyTorch default"] != pytest.approx(of_normed_relu(math.sqrt(1 / 3), 0, 1 / 3), abs=1e-2)  # b lost
 
 
+@pytest.mark.slow
 def test_a_norm_at_the_end_of_a_block_is_measured_as_predicted():
     found = recommended(NORMED)
     J = mf.measure(found.network, width=300, depth=DEPTH, networks=60, seed=1).estimate("J")
@@ -56,6 +57,7 @@ RECORDS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_with("held numbers", "named deviations")
 @pytest.mark.parametrize("name", list(RECORDS))
 def test_the_network_handed_back_does_what_was_predicted(name):
     """Its numbers are all there."""
@@ -67,6 +69,7 @@ def test_the_network_handed_back_does_what_was_predicted(name):
         mf.derive(architecture=found.network).propagate(sigma_w=1, depth=DEPTH)
 
 
+@pytest.mark.slow
 def test_numbers_of_a_record_are_held():
     found = recommended(RECORDS["held numbers"])
     assert found.sigmas["dense1"] == pytest.approx((0.8, 0.1), rel=1e-15)
@@ -87,6 +90,7 @@ ASKED = {  # record, what is asked for, a number for it
 }
 
 
+@pytest.mark.fast_with("exponent")
 @pytest.mark.parametrize("name", list(ASKED))
 def test_what_is_asked_for_can_be_given(name):
     block, symbol, value = ASKED[name]
@@ -117,6 +121,7 @@ def scaled_by(scale):
     return Residual(Sequential((LayerNorm(), Dense(), Nonlinearity("silu"), Dense(), Scale(scale))))
 
 
+@pytest.mark.slow
 def test_a_scale_that_is_left_open_is_answered_and_a_number_is_held():
     """Scale("a") is LayerScale: its value is the answer. Scale(1/10), or a = 1/10, stays; so do the branches, where J
     stays within the budget, and else a factor of the last Dense makes it."""
@@ -145,6 +150,7 @@ def test_a_block_without_weights_is_refused_as_such():
         recommended(Sequential((Nonlinearity("relu"),)))
 
 
+@pytest.mark.slow
 def test_the_critical_point_is_found_where_the_record_holds_one_of_its_numbers():
     """A bias held at 0 is that of (1, 0), the critical point of tanh: the same answer as with a bias left open."""
     held, free = (recommended(Sequential((Nonlinearity("tanh"), one))) for one in (Dense(sigma_b=0), Dense()))
@@ -153,6 +159,7 @@ def test_the_critical_point_is_found_where_the_record_holds_one_of_its_numbers()
     assert held.sigmas["dense1"] == pytest.approx(free.sigmas["dense1"], rel=1e-12)
 
 
+@pytest.mark.slow_with("tanh-1/2-held3-points3")
 @pytest.mark.parametrize(
     ("phi", "mu", "held", "points"),
     [

@@ -28,6 +28,7 @@ def answer():
     return replace(found, layers=(dense,), anchor=stable, worst=0.5, predicted=quiet, spread=None, silent="")
 
 
+@pytest.mark.slow
 def test_plain_layers_have_no_scale(answer):
     assert answer.scale is None and answer.scale_is_a_layer is False and answer.layer_scale is None
     scaled = replace(answer, scale=0.5)
@@ -137,6 +138,7 @@ def test_numbers_on_the_screen():
         assert _number(value) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gelu", "silu", "mish"])
 def test_the_side_is_that_of_the_critical_point(name):
     """silu and mish attract from below, gelu from above: K that starts on the other side leaves K*."""

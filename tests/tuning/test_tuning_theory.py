@@ -142,6 +142,7 @@ def test_two_probes_stop_at_their_noise():
     assert found.status == "tuned" and "noise" in found.message and found.worst < 0.1
 
 
+@pytest.mark.slow_with("<lambda>-not of degree 1_0", "<lambda>-not of degree 1_1")
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -165,6 +166,7 @@ def test_what_cannot_be_descended_is_a_sentence(call, words):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow_with("(sin(z)**2 + cos(z)**2)*z-slopes2")
 @pytest.mark.parametrize(
     ("phi", "slopes"),
     [

@@ -245,6 +245,7 @@ def test_tokens_permuted_and_biases_of_keys():
     assert_refuted(first[-1], second[-1])
 
 
+@pytest.mark.slow
 def test_lazy_networks():
     """Products that are revealed: cotangents are still the transposes of tangents, and K is that of explicit ones."""
     network, trace = Ensemble(BLOCK, 1.2, 0.1, N, 3, 6, tokens=T, sampler="lazy").network(2, 1), []
@@ -394,6 +395,7 @@ def _layer(values, layer, z):
     return z + dense(phi, 5)
 
 
+@pytest.mark.slow
 def test_random_tangents_have_the_tangent_kernel():
     """Theta and Theta_ab of one network, 4000 random tangents, against its gradients."""
     network = draw_network(BLOCK, **SMALL, tokens=3, seed=4, index=1)
@@ -444,6 +446,7 @@ def mean_of_mixed(gram, heads, d, draws, rng, sigma=1.0):
     return total
 
 
+@pytest.mark.slow
 def test_covariance_of_what_leaves():
     """K and K_ab of eight independent tokens behind one Attention of 16 heads of 4 neurons, σ_q σ_k = 3: the mean over
     what is drawn, given the covariances before it, is E[A G Aᵀ] at any width."""
@@ -475,6 +478,7 @@ def overlap(tokens, beta, r, rng, draws=40_000):
     return both.mean(), beta**2 * bent.mean()
 
 
+@pytest.mark.slow
 def test_jacobians_of_exchangeable_tokens():
     """K, K_ab, J and J_ab behind two blocks z + Dense(Attention(LN(z))), σ_q σ_k = 1.5, by the linear response of q′ =
     q + ρ + (1 − ρ)Φ(1), c′ = c + ρ + (1 − ρ)Φ(ρ), as the width and key_dim grow."""

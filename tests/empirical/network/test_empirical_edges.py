@@ -17,6 +17,7 @@ PHI = Nonlinearity("tanh")
 SIZES = {"sigma_w": 1.2, "sigma_b": 0.1, "width": 8, "depth": 3, "networks": 30}
 
 
+@pytest.mark.slow
 def test_a_jackknife_of_j_is_in_units_of_j():
     run = run_ensemble(mlp("tanh"), **SIZES | {"networks": 600, "depth": 8})
     mean, error = run.jackknife(lambda means, count: means["J"], ("J",))
@@ -87,6 +88,7 @@ def test_rates_of_a_dense_with_its_own_deviations():
     )
 
 
+@pytest.mark.slow
 def test_functions_are_part_of_a_fingerprint(tmp_path):
     def block(factor):
         return Sequential((Nonlinearity(ScalarPair(lambda x: factor * x, lambda x: factor)), Dense()))

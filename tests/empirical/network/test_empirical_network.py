@@ -203,6 +203,7 @@ def test_a_block_it_does_not_know():
         operations("dense")
 
 
+@pytest.mark.slow
 def test_the_judge_does_not_import_the_accused():
     allowed = set(sys.stdlib_module_names) | {"numpy", "numba", "threadpoolctl", "lazy_loader", "matplotlib", "rich"}
     home = Path(meanfield.empirical.__file__).parent

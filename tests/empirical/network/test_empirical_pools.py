@@ -50,6 +50,7 @@ def assert_group(formula, reference, tolerance=1e-6):
 SLOW = list(FORMULAS)[1], list(FORMULAS)[3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formula", [pytest.param(f, marks=[pytest.mark.slow] * (f in SLOW)) for f in FORMULAS])
 def test_values_and_slopes(formula):
     assert_group(formula, FORMULAS[formula])
@@ -71,6 +72,7 @@ def assert_same(first, second):
         np.testing.assert_allclose(second.samples[name], values, rtol=1e-13)
 
 
+@pytest.mark.slow_with("average-(z1+z2)/2-lazy")
 @pytest.mark.parametrize(
     ("kind", "formula", "sampler"),
     [
@@ -91,6 +93,7 @@ def test_control_another_formula_gives_other_numbers():
         assert_same(_run("max", 2), _run("max(z1, 1.001*z2)", 2))
 
 
+@pytest.mark.slow
 def test_a_network_against_a_plain_reading():
     """Values, tangents and cotangents of a network with a product of three and a skip; one neuron is left over."""
     block = Residual(Sequential((TANH, Dense(expand="19/6"), Pool(3, "z1*z2 + sin(z3)"), TANH, Dense())), "0.5")
@@ -121,6 +124,7 @@ def test_a_network_against_a_plain_reading():
     np.testing.assert_allclose((u * pushed).sum(), (pulled * t).sum(), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_norm_of_two_zeros_has_no_infinite_slope():
     """After a ReLU a quarter of the groups are (0, 0), where √(z1² + z2²) has a kink: its slope counts as 0 there."""
     out, share = np.empty((1, 1, 1)), np.empty((1, 1, 2))
@@ -132,6 +136,7 @@ def test_the_norm_of_two_zeros_has_no_infinite_slope():
     assert abs(found.z(0.75)) < 4 and abs(found.z(0.5)) > 10
 
 
+@pytest.mark.slow
 def test_derivatives_of_a_pool_that_jumps_are_refused():
     assert jumps("step(z1)*z2", 2) and jumps("z1 if z1 > z2 else -z2", 2)
     assert not jumps("max", 9) and not any(jumps(f, _groups(f)[0]) for f in FORMULAS if f not in SLOW)

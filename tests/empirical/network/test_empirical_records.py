@@ -219,6 +219,7 @@ def test_cotangents_are_adjoint(name, sampler):
     np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-13 * np.abs(u).sum() * np.abs(pushed).max())
 
 
+@pytest.mark.fast_with("batch norm", "orthogonal")
 @pytest.mark.parametrize("name", ["two matrices", "mixer", "batch norm", "shortcut", "gate", "orthogonal"])
 def test_parameter_gradients_agree_with_differences(name):
     """‖∂S/∂w‖² and |∂S/∂β|² of every Dense, S = u·z^L: each entry of w and β is moved by hand."""

@@ -79,6 +79,7 @@ def gap(name):
     return worst
 
 
+@pytest.mark.slow_with("formula", "tokens")
 @pytest.mark.parametrize("name", BLOCKS)
 def test_gradients_equal_central_differences(name):
     """By W, b, γ and β: to 1e-7 (measured 4e-10 and less)."""
@@ -117,6 +118,7 @@ def _step_errors(name, spoil=None):
     return errors
 
 
+@pytest.mark.slow_with("formula")
 @pytest.mark.parametrize("name", BLOCKS)
 def test_one_step_of_gradient_descent_moves_outputs_by_the_tangent_kernel(name):
     """The error falls as η²; one that is linear in η, from a wrong Θ, halves."""

@@ -21,6 +21,7 @@ def assert_agrees(estimate, expected, limit=4.2):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["explicit", "lazy"])
 @pytest.mark.parametrize(
     ("weights", "fan_in", "exact"),
@@ -57,6 +58,7 @@ def test_vertex_of_linear_networks(sampler, weights, fan_in, exact):
         assert (np.abs(vertex - expected) < 4.2 * error + 1e-9).all()
 
 
+@pytest.mark.slow
 def test_vertex_of_several_inputs():
     """Gaussian linear, layer 2: V_(ab)(cd) = K_ac K_bd + K_ad K_bc for every choice of indices."""
     rng = np.random.default_rng(0)
@@ -101,6 +103,7 @@ def linear():
     )
 
 
+@pytest.mark.slow
 def test_tangent_correlators_of_linear_networks(linear):
     """By hand for z² = W z¹: H = δ (λ_b + λ_w |z|²/n) + Θ¹ W Wᵀ, dH_ijk = (λ_w/n) Θ¹ (δ_ij z_k + δ_ik z_j), …"""
     c, w, theta = 1.44, 1.3, 0.2 + 0.7 * 0.9
@@ -127,6 +130,7 @@ def test_tangent_correlators_of_linear_networks(linear):
             assert abs(second - 1.25 * value) > 4.2 * error, f"control: {name}"
 
 
+@pytest.mark.slow
 def test_gradients_are_those_of_the_tangent_kernel():
     """E_u Σ_layers (scale² ‖∂S/∂w‖² + σ_b² |∂S/∂β|² + those of γ, β) is Θ^L, and G_z^l is J^{l,L}, in the mean."""
     sizes = {"sigma_w": 1.3, "sigma_b": 0.4, "width": 9, "depth": 4, "networks": 2000, "input_dimension": 5}
@@ -144,6 +148,7 @@ def test_gradients_are_those_of_the_tangent_kernel():
     assert abs(back.mean()) < 4 * back.std() / math.sqrt(2000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "block",
     [
@@ -166,6 +171,7 @@ def test_random_tangents_measure_theta(block):
     assert (np.abs(wrong.mean(axis=0)) > 4.2 * wrong.std(axis=0) / math.sqrt(1500)).any(), "control"
 
 
+@pytest.mark.slow
 def test_jacobian_of_a_coupled_batch():
     """J of a network with BatchNorm is the mean over pairs of positions: probes against all unit vectors."""
     block = Residual(Sequential((BatchNorm(), PHI, Dense())), "0.5")
@@ -183,6 +189,7 @@ def test_jacobian_of_a_coupled_batch():
         run_ensemble(block, quantities=("Theta",), **sizes)
 
 
+@pytest.mark.fast_with("1.0")
 @pytest.mark.parametrize("ratio", [0.5, 1.0, 2.0])
 def test_class_fractions_of_a_linear_classifier(ratio):
     """One layer on normal data: G_0 = Φ(√γ δ), γ = σ_b²/σ_w²; Var G_0 = arcsin(γ/(1 + γ))/2π, at γ = 1 uniform.

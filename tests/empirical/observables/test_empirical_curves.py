@@ -52,6 +52,7 @@ def _whole_basis(patch):
     patch.setattr(curves, "draw_probes", lambda n, seed, index, probes, law: math.sqrt(n) * np.eye(n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("l0, fan_in", STARTS)
 def test_whole_basis_gives_the_exact_jacobian(monkeypatch, l0, fan_in):
     _whole_basis(monkeypatch)
@@ -121,6 +122,7 @@ def _z(found, exact):
     return (ratio.mean(axis=1) - 1) / spread, spread
 
 
+@pytest.mark.slow
 def test_random_signs_have_no_bias(monkeypatch):
     """Each block must reject an error planted in the run, as its mean is off or as the networks are others."""
     exact, arguments = _exact(1, None)[0], {"probes": 300}
@@ -139,6 +141,7 @@ def test_random_signs_have_no_bias(monkeypatch):
         assert rejected.tolist() == concerned, name
 
 
+@pytest.mark.slow
 def test_expected_value_at_finite_width():
     """E J^{1,l} = (σ_w²/2)^{l−1} for ReLU at every width, as signs of W are fair; control: σ_w 3 % larger."""
     w = math.sqrt(2) * np.array([1, 1.03])
@@ -267,6 +270,7 @@ def test_laws_of_probes(law):
     assert np.array_equal(draw_probes(5, 0, 0, 3, law=law), v[:, :3]), "more probes keep the first ones"
 
 
+@pytest.mark.fast_with("sphere")
 @pytest.mark.parametrize("law", ["gaussian", "sphere"])
 def test_other_probes_measure_the_same_jacobian(law):
     exact, _ = _exact(1, None)

@@ -202,6 +202,7 @@ def assert_same(layers, expected):
     assert not wrong, f"differentials that are off: {wrong}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, biases", [("silu", True), ("sin", False)])
 def test_definitions(name, biases):
     assert_same(_found(name, biases), _expected(name, biases))
@@ -228,6 +229,7 @@ def test_mixed_inputs_by_differences():
     assert_same(_found("silu", inputs=INPUTS[:2]), _defined(routes))
 
 
+@pytest.mark.slow
 def test_every_tensor_is_tested_on_something():
     """ddI and ddII differ, and nothing but dH, ddI and ddII of layer 1 is zero; patterns of inputs differ."""
     for layer, t in enumerate(_mixed("silu", True), start=1):
@@ -239,6 +241,7 @@ def test_every_tensor_is_tested_on_something():
             assert layer == 1 or np.abs(blocks[1:] - blocks[0]).max(axis=1).min() > 1e-3
 
 
+@pytest.mark.fast_with("<lambda>-broken3")
 @pytest.mark.parametrize(
     "change, broken",
     [
@@ -320,6 +323,7 @@ def test_a_second_run_gives_the_same_bits_and_leaves_what_it_gave():
             np.testing.assert_array_equal(value, getattr(again, name))
 
 
+@pytest.mark.slow
 def test_an_overflow_is_carried_on_without_a_warning():
     W = [1e200 * np.ones((2, 2))] * 3
     *_, last = differentials(

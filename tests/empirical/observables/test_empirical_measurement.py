@@ -47,6 +47,7 @@ def _brute(ensemble, x):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BLOCKS)
 def test_gradients_and_theta_of_one_network(name):
     """G_w, G_b, G_gamma, G_beta by 3000 cotangents and Θ by 3000 parameter tangents, against one gradient per output

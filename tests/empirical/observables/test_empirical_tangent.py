@@ -105,6 +105,7 @@ def _error(block):
     return worst
 
 
+@pytest.mark.slow_with("dense before a skip")
 @pytest.mark.parametrize("name", BLOCKS)
 def test_against_differences_over_every_parameter(name):
     assert _error(BLOCKS[name]) < 1e-8

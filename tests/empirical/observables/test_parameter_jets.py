@@ -100,12 +100,14 @@ def _inputs(count=2):
     return np.random.default_rng(1).standard_normal((count, 3))
 
 
+@pytest.mark.fast_with("projection")
 @pytest.mark.parametrize("name", SMOOTH)
 def test_differentials_equal_differences_of_gradients(name):
     network = _stored(name, [3, 4, 2] if name == "projection" else 3)
     assert_differentials(network, _inputs(3 if name == "batch norm" else 2))
 
 
+@pytest.mark.fast_with("gate-Map-formula-<lambda>")
 @pytest.mark.parametrize(
     ("name", "owner", "method", "change"),
     [
@@ -187,6 +189,7 @@ FORMULAS = (
 )
 
 
+@pytest.mark.fast_with("sin(x)**3*cos(y)/(1 + x**2) - y**(-1.5) + (2 - x)/3")
 @pytest.mark.parametrize("text", FORMULAS)
 def test_jets_are_derivatives(text):
     """Every coefficient along random directions, to rounding."""

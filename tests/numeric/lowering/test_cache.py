@@ -46,6 +46,7 @@ def assert_covers(hashed: set[Path]) -> None:
     assert not missing, missing
 
 
+@pytest.mark.slow
 def test_the_key_covers_everything_that_derives():
     assert_covers(set(cache.sources()))
     with pytest.raises(AssertionError, match=r"closed_form\.py"):
@@ -123,6 +124,7 @@ def _value(root: Path, folder: Path) -> float:
     return float.fromhex(done.stdout.strip())
 
 
+@pytest.mark.slow
 def test_a_warm_cache_sees_a_broken_closed_form(tmp_path):
     """The engine is broken on purpose in a copy; the cache, warm from the right one, must not hide it."""
     root, folder = tmp_path / "copy", tmp_path / "cache"

@@ -76,6 +76,7 @@ def assert_far(f, phi: str) -> None:
                     assert abs(found - true) <= 1e-14 * size + 1e-300, (a, b, c)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phi", FORMS)
 def test_forms_are_their_definition(phi):
     a, b, ab, f = mp.mpf(2), mp.mpf(3), mp.mpf(1), FUNCTIONS[phi]
@@ -90,6 +91,7 @@ def test_forms_are_their_definition(phi):
         assert abs(found - FORMS[phi](a, b, ab)) < 1e-10
 
 
+@pytest.mark.slow_with("erf(z)", "gelu")
 @pytest.mark.parametrize("phi", FORMS)
 def test_products_of_variances_may_leave_the_doubles(phi, monkeypatch):
     assert_far(printing.interpret(closed_text(form_of(phi), "far"), "far"), phi)
@@ -104,6 +106,7 @@ def refuse_products(phi: str) -> None:
         assert_far(planted, phi)
 
 
+@pytest.mark.slow
 def test_quotients_of_products(monkeypatch):
     """⟨GELU²⟩ → K/2 at K beyond 1e154, and its slope, 1/2; products before quotients overflow."""
     found = mf.derive("gelu").propagate(sigma_w=1, sigma_b=0, depth=2, start={"K": 1e200}, quantities=("K", "J"))
@@ -113,6 +116,7 @@ def test_quotients_of_products(monkeypatch):
     refuse_products("gelu")
 
 
+@pytest.mark.fast_with("1e+77")
 @pytest.mark.parametrize("scale", [1e77, 1e140])
 def test_kernels_and_runs_of_erf_of_far_inputs(scale):
     """c = 1/3 goes to 2/π asin(1/3) in one layer, whatever the norms are; it was 1, and 0 at 1e77."""

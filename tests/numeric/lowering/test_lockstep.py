@@ -33,6 +33,7 @@ def _run(case, where=slice(None), every_layer=True, depth=40, **more):
     return {**run.values, "diverged": run.diverged_at}
 
 
+@pytest.mark.slow_with("mixed", "distance")
 @pytest.mark.parametrize("case", THEORIES)
 def test_points_do_not_see_each_other(case):
     """Alone, in a short block and in another order: the same bits."""
@@ -45,6 +46,7 @@ def test_points_do_not_see_each_other(case):
     assert not np.array_equal(_run(case, other + 1)["K"], whole["K"][other])
 
 
+@pytest.mark.fast_with("table")
 @pytest.mark.parametrize("case", THEORIES)
 def test_last_layer_is_the_last_of_all(case):
     whole, last = _run(case, depth=60), _run(case, depth=60, every_layer=False)
@@ -81,6 +83,7 @@ def _exact(sigma_w, sigma_b, depth, slope=4):
         return float(K), float(mp.log(J))
 
 
+@pytest.mark.slow
 def test_against_the_exact_map():
     run = _run("closed", depth=300, every_layer=False)
     for i in (0, 23, 69):

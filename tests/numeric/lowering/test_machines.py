@@ -55,6 +55,7 @@ def assert_within_error(a: dict, b: dict) -> None:
             )
 
 
+@pytest.mark.slow
 def test_blas_kernels_change_no_bit(machines):
     first, *others = (machines[f"kernel {k}"] for k in KERNELS)
     names = [n for n in first["values"] if "control" not in n]
@@ -67,6 +68,7 @@ def test_blas_kernels_change_no_bit(machines):
                 assert_same_bits(first, other, ["control"])
 
 
+@pytest.mark.slow
 def test_instructions_stay_within_the_claimed_error(machines):
     cases = [v for k, v in machines.items() if k.startswith("without")]
     reference = machines[f"kernel {KERNELS[-1]}"]

@@ -35,6 +35,7 @@ def assert_same_bits(a: dict, b: dict) -> None:
         assert np.array_equal(a[name], b[name], equal_nan=True), f"{name} has other bits"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", THEORIES)
 def test_interpreted_and_compiled_are_the_same_bits(case, monkeypatch):
     theory, quantities, values = THEORIES[case]
@@ -53,6 +54,7 @@ def test_interpreted_and_compiled_are_the_same_bits(case, monkeypatch):
             assert_same_bits(moved, compiled)
 
 
+@pytest.mark.slow
 def test_phase_diagrams_too(monkeypatch):
     def outputs():
         phase_grids.compile_phase.cache_clear()

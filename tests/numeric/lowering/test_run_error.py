@@ -68,6 +68,7 @@ def check(text: str, quantity: str) -> None:
     assert_within_claim(lowered, rows, quantity, max(lowered.error, ROUNDING))
 
 
+@pytest.mark.fast_with("abs(z)**1.5-phi2", "abs(z)**0.7-dphi2")
 @pytest.mark.parametrize(("text", "quantity"), FAST)
 def test_one_input_claims(text, quantity):
     check(text, quantity)
@@ -122,6 +123,7 @@ def test_waves_rebuild_the_integrand():
     assert waves.split(sp.sin(Z[0] ** 2)) is None and waves.split(sp.cos(sp.exp(Z[0]))) is None
 
 
+@pytest.mark.slow
 def test_beyond_a_followed_range_a_run_is_refused():
     """sin(z²) does not split into waves: inside its range it runs, beyond it the run is refused, not continued."""
     theory = mf.derive("sin(z**2)")
@@ -143,6 +145,7 @@ def assert_follows(f, truth, claimed: float) -> None:
         assert miss <= claimed, f"K = {k:.2e}: off by {miss:.1e}, claimed {claimed:.1e}"
 
 
+@pytest.mark.slow
 def test_cells_are_cut_where_an_average_is_steep(monkeypatch):
     """⟨e^{-(z-2)²/2s²}⟩ = s/√(s²+K) e^{-2/(s²+K)} from a table: e^{-2/K} at small K. Without cuts it is refused."""
     s2 = sp.Rational(1, 900)
@@ -164,6 +167,7 @@ def test_cells_are_cut_where_an_average_is_steep(monkeypatch):
         one_gaussian.scalar.__wrapped__(node)
 
 
+@pytest.mark.slow
 def test_an_exponential_in_a_closed_form_is_one():
     """⟨e^{-2(50z-150)²}⟩ is e^{-45000/(1+10⁴K)}/√(1+10⁴K), with no e^{-45000} of its own, which is 0 for a double."""
     f = one_gaussian.scalar(average(sp.exp(-2 * (50 * z - 150) ** 2), K))
@@ -210,6 +214,7 @@ def test_a_parameter_as_exponent():
             mf.derive(text, p=value)
 
 
+@pytest.mark.slow
 def test_fixed_points_of_powers():
     """K* of |z|^p at σ_b = 0 is the root of K = (2K)^p Γ(p + ½)/√π; χ_J = p²/(2p - 1) there, and χ_K = p."""
     for text, p in (("abs(z)**1.5", 1.5), ("sign(z)*abs(z)**1.2", 1.2), ("abs(z)**0.7", 0.7), ("abs(z)**0.8", 0.8)):
@@ -308,6 +313,7 @@ def lowered_slope(p: float):
     return two_gaussians.pair(slope_average(activation(f"abs(z)**{p}"), (K_aa, K_ab, K_bb)), "g")
 
 
+@pytest.mark.slow
 def test_two_input_branch_points():
     """⟨φ′φ′⟩ of |z|^p, also where φ′ is infinite at 0 and the inputs are fully correlated."""
     pair = lowered_slope(1.5)
@@ -334,6 +340,7 @@ def test_the_measurement_for_two_inputs_sees_a_rule_without_branch_points():
     assert pair_check.measured(blind, point) > 1e-10
 
 
+@pytest.mark.slow
 def test_the_measured_rule_is_the_compiled_one():
     """That of functions with branch points has a twin for arrays; others are measured as they are."""
     plan = planes.plan(slope_average(activation("abs(z)**1.5"), (K_aa, K_ab, K_bb)))
@@ -370,6 +377,7 @@ def test_panels_that_are_left_out_add_nothing(act, monkeypatch):
 # ------------------------------------------------------------------------------------------------ teeth
 
 
+@pytest.mark.slow
 def test_the_tail_of_a_two_input_ball_counts(monkeypatch):
     """⟨z_a¹²⁰ z_b²⟩ at unit variances is 119!!(1 + 120 c²). At 20 bits the plane is cut at |x| = 10.4, where z¹²⁰ has
     its mass: the ball holds the truth through its tail alone."""
@@ -402,6 +410,7 @@ def assert_twelve_digits() -> None:
         assert miss <= f.error
 
 
+@pytest.mark.slow
 def test_a_closed_form_is_dropped_where_it_loses_digits(monkeypatch):
     assert_twelve_digits()
     monkeypatch.setattr(one_gaussian, "_cheaper", lambda expr, closed: closed)  # a table would hide what the form loses

@@ -61,6 +61,7 @@ def places(found) -> list[tuple[float, str]]:
     return [(round(p.c, 9), p.stability) for p in found]
 
 
+@pytest.mark.slow
 def test_what_convexity_says():
     assert places(mf.derive("erf").correlations(sigma_w="0.9", sigma_b="sqrt(0.1)")) == [(1, "stable")]
     assert places(mf.derive("relu").correlations(sigma_w="sqrt(2)", sigma_b=0)) == [(1, "marginal")]
@@ -73,6 +74,7 @@ def test_what_convexity_says():
     assert places(normed) == [(1, "unstable"), (0, "stable")]
 
 
+@pytest.mark.slow
 def test_a_constant_that_a_norm_takes_away():
     """sigmoid = 1/2 + tanh(z/2)/2: behind a LayerNorm without bias (x, -y) goes the way of (x, y)."""
     found = mf.derive("erfc(z)", norm="act").correlations(sigma_w=1.5, sigma_b=0)
@@ -93,6 +95,7 @@ def test_the_map_of_step_is_known():
     assert abs(found.slope - w / K / (2 * math.pi) / math.sqrt(1 - low**2)) < 1e-12
 
 
+@pytest.mark.slow
 def test_where_K_has_no_place():
     """ReLU's map of c does not know K without a bias: c → 1 by a power law. GELU becomes ReLU where K grows; where the
     way there decides, nothing is claimed."""

@@ -39,6 +39,7 @@ def powers(a: float, b: float, p: int, c: float) -> float:
     return ((a * a + b * b) * same + 2 * a * b * other) / ((a * a + b * b) * 1.5)
 
 
+@pytest.mark.slow_with("2*z**2+z if z>0 else z**2-1-2-1-2")
 @pytest.mark.parametrize(
     ("phi", "a", "b", "p"),
     [("z**2+z", 1, 1, 2), ("z**2 if z>1 else 3*z", 1, 0, 2), ("2*z**2+z if z>0 else z**2-1", 2, 1, 2)],
@@ -57,6 +58,7 @@ def test_ends_are_those_of_the_leading_power(phi, a, b, p):
     assert abs(c - (low + 1e-6)) > 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phi", ["z**2+z", "max(z, 0) + 1", "abs(z) + z/2 + 1"])
 def test_phi_itself_ends_there(phi, monkeypatch):
     """The route without the leading power; another power ends elsewhere."""
@@ -71,6 +73,7 @@ def test_phi_itself_ends_there(phi, monkeypatch):
     assert any(abs(one[1] - other[1]) > 1e-3 for one, other in zip(ends(phi), itself))
 
 
+@pytest.mark.slow_with("selu")
 @pytest.mark.parametrize("phi", ["softplus", "elu", "selu", "mish"])
 def test_usual_activations_take_no_quadrature(phi, monkeypatch):
     """They took 40 to 90 seconds, of averages at K = 1e26; now nothing of φ itself is lowered."""

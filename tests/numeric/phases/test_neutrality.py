@@ -65,6 +65,7 @@ def test_small_biases():
     assert excess[0] / excess[1] == pytest.approx(100 ** (1 / 3), rel=0.02)
 
 
+@pytest.mark.slow
 def test_the_critical_line_at_a_bias():
     line = mf.derive("erf").critical_line()
     ((sigma_w, K),) = line.sigma_w_at("sqrt(0.1)")
@@ -97,6 +98,7 @@ def test_bad_input_gets_a_sentence(call, message):
         call()
 
 
+@pytest.mark.fast_with("erf")
 @pytest.mark.parametrize("name", ["tanh", "erf", "sin", "z - z**5/100", pytest.param("gelu", marks=pytest.mark.slow)])
 def test_the_critical_line_at_small_biases(name):
     line = mf.derive(name).critical_line()
@@ -108,6 +110,7 @@ def test_the_critical_line_at_small_biases(name):
     assert falls > float(law.terms[-1].power) + 0.1, (falls, law.text())
 
 
+@pytest.mark.slow
 def test_the_lines_of_tanh_leave_the_origin_as_cube_roots():
     theory = mf.derive("tanh")
     cube = sp.Rational(1, 3)

@@ -47,6 +47,7 @@ def correlation(one: Tail, c: float) -> float:
     return mp.quad(lambda u: f(mp.cos(u)) * f(mp.cos(u - theta)), points) / mp.quad(lambda u: f(mp.cos(u)) ** 2, points)
 
 
+@pytest.mark.fast_with("0, 1, -1", "0, 3, 1", "2, 1, 0")
 @pytest.mark.parametrize("one", TAILS, ids=lambda t: f"{t.d}, {t.right}, {t.left}")
 def test_the_correlation_of_a_tail(one):
     for c in (0.9, 0.35):
@@ -105,6 +106,7 @@ def test_functions_without_a_tail_and_waves():
     assert unlike(pieces(sp.tanh(z), z)) is None and unlike(pieces(sp.Abs(sp.sin(z) - 2) * sp.sign(z), z)) is None
 
 
+@pytest.mark.fast_with("one1-share1", "one3-0")
 @pytest.mark.parametrize("one, share", [(TAILS[2], R(1, 5)), (TAILS[3], R(1, 10)), (TAILS[6], R(1, 3)), (TAILS[4], 0)])
 def test_where_two_inputs_meet(one, share):
     """e = (1 - s) κ(e) + s below 1, by iteration of it from 0."""

@@ -145,6 +145,7 @@ def test_forms_that_cut_no_cell_and_signs_of_numbers():
     assert not is_zero(sp.sqrt(2) - 1) and not is_zero(sp.pi - 3)
 
 
+@pytest.mark.slow_with("max-3", "max-7", "min-2", "min-3", "min-7")
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("mode", ["max", "min"])
 def test_the_largest_of_affine_forms(seed, mode):

@@ -283,6 +283,7 @@ def spoiled(law, number: int):
     return replace(law, corrections=replace(law.corrections, terms=tuple(terms)))
 
 
+@pytest.mark.slow
 def test_a_coefficient_that_is_off_is_seen():
     phi, beta, size = at(PLACES[0])
     first, last = (law(phi, beta, size, q, 10) for q in ("K", "J"))
@@ -332,6 +333,7 @@ def test_constants_of_the_paper():
     assert dict(found.growth.terms)[(0, 1, 0, 0)] == -sp.Rational(1, 8)
 
 
+@pytest.mark.slow
 def test_no_schedule_agrees_with_the_plain_law():
     """K and log J of tanh and erf with a skip, as far as the plain law goes."""
     for phi in ("tanh", "erf"):
@@ -347,6 +349,7 @@ def test_no_schedule_agrees_with_the_plain_law():
         assert (falling.power, falling.logs) == (p, r) and abs(sp.N(falling.coefficient - c)) < 1e-12
 
 
+@pytest.mark.slow
 def test_orders_nest_and_say_what_is_left_out():
     phi, beta, size = at(PLACES[0])
     known = law(phi, beta, size, "K", 6).corrections.terms
@@ -358,6 +361,7 @@ def test_orders_nest_and_say_what_is_left_out():
     assert law("relu", ("1/8", "1/8", 0, 0), (1, 1, 0, 0), "J", 3).growth.power_of(0) != 0
 
 
+@pytest.mark.slow
 def test_printing():
     found = law("tanh", ("1/2", "1/2", 2, 2), (1, 1, 1, 1), "K", 1)
     text = str(found)

@@ -11,6 +11,7 @@ import meanfield as mf
 from meanfield import MeanFieldError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sigma_w", "sigma_b"), [(1.5, 0.0), (1.8, 0.05)])
 def test_a_diagram_knows_what_bias_knows(sigma_w, sigma_b):
     theory = mf.derive("gelu")
@@ -22,6 +23,7 @@ def test_a_diagram_knows_what_bias_knows(sigma_w, sigma_b):
     assert square.c[0, 0] == pytest.approx(0.5, abs=1e-12)  # c′ = (1 + 2c²)/3
 
 
+@pytest.mark.slow
 def test_a_residual_tanh_settles_for_every_start():
     """c = 288 asin(c)/(145π) + 1/145, from the sources and the sign kernel: its root, by another solver."""
     theory = mf.derive("tanh", residual=True)

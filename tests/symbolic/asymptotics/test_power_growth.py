@@ -50,6 +50,7 @@ def assert_grows(name, law, layers=(2500, 20000)):
         raise AssertionError(f"log J gains {ratio} times what the law says")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_stretched_exponential_along_power_growth(name):
     law = mf.derive(name).depth_law("J", sigma_w=sp.sqrt(CASES[name][0]), sigma_b=0)
@@ -91,6 +92,7 @@ def test_a_limit_that_is_not_one():
     assert law.rate == sp.log(2) and law.rate_power == 1
 
 
+@pytest.mark.slow
 def test_quotients_led_by_a_logarithm_are_read_or_refused_in_a_sentence():
     law = mf.derive("tanh(z)/log(3 + z**2)").depth_law("K", sigma_w=1, sigma_b=0)
     assert sp.simplify(law.rate + 2 * sp.log(sp.log(3))) == 0

@@ -69,6 +69,7 @@ def walked(case, norm, marks) -> list[tuple[float, float, float]]:
 MARKS = (2500, 10_000, 40_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", [R(9, 10), R(500)])
 def test_K_and_J_at_a_triple_root_come_from_both_sides(norm):
     found, place = theory(TRIPLE)
@@ -90,6 +91,7 @@ def test_K_and_J_at_a_triple_root_come_from_both_sides(norm):
     assert abs(plain[2] - plain[1]) > 150
 
 
+@pytest.mark.slow
 def test_c_and_gamma_inherit_the_powers_of_J():
     found, place = theory(TRIPLE)
     j, c, gamma = (found.depth_law(q, input_norm=R(9, 10), **place) for q in ("J", "c", "gamma"))
@@ -126,6 +128,7 @@ def test_c_and_gamma_inherit_the_powers_of_J():
     assert abs(told(4000, lone) - told(1000, lone) - change) > 40
 
 
+@pytest.mark.slow
 def test_theta_and_V_at_a_triple_root():
     found, place = theory(TRIPLE)
     laws = {q: found.depth_law(q, input_norm=R(9, 10), **place) for q in ("Theta", "V")}
@@ -156,6 +159,7 @@ def map_of(F: sp.Expr) -> sp.Expr:
     return sp.sqrt(sum(c * Z[0] ** (2 * i) / sp.factorial2(2 * i - 1) for (i,), c in sp.Poly(sp.expand(F), K).terms()))
 
 
+@pytest.mark.slow
 def test_a_quintuple_root():
     F = K - (K - 1) ** 5 * (1 - K / 2) / 50
     law = mf.derive(map_of(F)).depth_law("K", sigma_w=1, sigma_b=0, input_norm=R(1, 2))
@@ -169,6 +173,7 @@ def test_a_quintuple_root():
     assert left[2] + 0.01 * 5**0.5 * 10**5 != pytest.approx(left[1] + 0.01 * 5**0.5 * 10**4, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_skip_keeps_the_order_of_the_root():
     F = sp.expand(K - (K - 1) ** 3 * (1 - K / 2) / 20 - K / 4)
     found = mf.derive(map_of(F), residual=True, mu="1/2")
@@ -199,6 +204,7 @@ def test_what_starts_at_the_root_stays():
     assert found.depth_law("K", input_norm=start - R(1, 100), **place).remainder == "smaller"
 
 
+@pytest.mark.slow
 def test_a_critical_point_of_third_order_attracts_from_both_sides():
     found, place = theory(CRITICAL)
     point, *others = found.critical_points()
@@ -268,6 +274,7 @@ def test_a_place_of_rest_of_higher_order_has_no_law():
     assert steep.K.value == 1 and steep.is_exponential is True
 
 
+@pytest.mark.slow
 def test_one_is_one_in_any_writing():
     """χ_K at K* = 0 is 1 for σ_w = √(3 + 2√2) - √2, too."""
     plain, nested = (mf.derive("tanh").depth_law("J", sigma_w=s, sigma_b=0) for s in ("1", "sqrt(3+2*sqrt(2))-sqrt(2)"))
@@ -275,6 +282,7 @@ def test_one_is_one_in_any_writing():
     assert mf.derive("tanh").depth_law("J", sigma_w="0.99", sigma_b=0).rate != 0
 
 
+@pytest.mark.slow
 def test_c_where_J_is_a_stretched_exponential_below():
     found, place = theory(CRITICAL)
     assert found.depth_law("c", input_norm=100, **place).terms[1].rate_power == R(1, 2)

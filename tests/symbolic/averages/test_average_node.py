@@ -48,6 +48,7 @@ def test_sech_fourth_stays_a_node():
     assert r"\operatorname{sech}^{4}" in sp.latex(chi)
 
 
+@pytest.mark.slow_with("erf", "gelu", "sin", "gaussian")
 @pytest.mark.parametrize("name", ["erf", "gelu", "relu", "step", "leaky_relu", "sin", "gaussian", "relu2"])
 def test_two_input_derivatives_match_the_closed_form(name):
     """Price's identity and the Stein form of ∂/∂K_aa against differentiation of the closed form; a missing cross term
@@ -64,6 +65,7 @@ def test_two_input_derivatives_match_the_closed_form(name):
         assert abs(sp.N((coefficient * half - form.diff(K_aa)).subs(at).doit(), 20)) > 1e-3
 
 
+@pytest.mark.fast_with("step")
 @pytest.mark.parametrize("name", ["hard_tanh", "elu", "step", "tanh"])
 def test_kinked_derivative_is_a_difference_quotient(name):
     """∂⟨φφ⟩/∂K_ab of functions without closed form, jump terms included, against central differences of certified

@@ -99,6 +99,7 @@ def test_a_tail_cut_without_its_bound_excludes_the_truth():
     assert not cut.contains(2)
 
 
+@pytest.mark.slow_with("selu", "elu", "gelu")
 @pytest.mark.parametrize("name", ["hard_tanh", "selu", "relu6", "hard_swish", "elu", "abs", "relu2", "gelu"])
 def test_weak_derivative_keeps_its_jump_terms(name):
     """d⟨φ′²⟩/dK by the engine against the derivative of the closed form; without jump terms it is wrong."""
@@ -125,6 +126,7 @@ def test_infinite_averages_say_so():
         enclosure.average(sp.exp(Z[0] ** 2), (sp.S.One,), (sp.S.Zero,), 20)
 
 
+@pytest.mark.slow_with("60")
 @pytest.mark.parametrize("digits", [15, 30, 60])
 def test_precision_ladder(digits):
     """The same average at 15, 30 and 60 digits, against mpmath's tanh-sinh in its own variables."""
@@ -144,6 +146,7 @@ def test_zero_and_exact_values():
     assert math.isclose(scalar(average(sp.Abs(z), K))(4.0), 2 * math.sqrt(2 / math.pi))
 
 
+@pytest.mark.fast_with("sin(z) if z > 1 else 0-None-<lambda>")
 @pytest.mark.parametrize(
     ("text", "left", "right"),
     [
@@ -187,6 +190,7 @@ OF_SINES = {
 }
 
 
+@pytest.mark.fast_with("tanh(sin(z))**2-1", "abs(z)*sin(z)**2-1")
 @pytest.mark.parametrize("k", [1, 9])
 @pytest.mark.parametrize("text", OF_SINES)
 def test_balls_of_functions_of_sines(text, k):

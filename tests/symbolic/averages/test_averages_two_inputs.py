@@ -107,6 +107,7 @@ def test_multiprecision_points(name):
         assert_agree(f"{key}", functions[quantity](a, ab, b), float(mp.mpf(ref.value)), float(mp.mpf(ref.scale)))
 
 
+@pytest.mark.slow
 def test_planted_error_is_seen():
     g = lowered(node("tanh"))
     value = two_input_float(*[NUMPY_TWINS["tanh"][0]], 1.0, 1.0, 0.3)
@@ -117,6 +118,7 @@ def test_planted_error_is_seen():
         assert_agree("hard_tanh without its kinks", lowered(node("hard_tanh"))(1.0, 0.3, 1.0), wrong, 1.0)
 
 
+@pytest.mark.fast_with("relu-9/10-25", "erf-999999/1000000-25", "gelu--9/10-25")
 @pytest.mark.parametrize(
     ("name", "c", "digits"),
     [
@@ -143,6 +145,7 @@ def test_certified_two_input_ball(name, c, digits):
     assert not abs(float(ball.mid()) * (1 + 1e-10) - value) <= 1e-12 * scale
 
 
+@pytest.mark.slow
 def test_an_exponential_that_outgrows_some_gaussians_has_no_closed_form():
     """exp(-(z_a² + 4 z_a z_b + z_b²)) has an average for some covariances only."""
     a, b = Z[:2]

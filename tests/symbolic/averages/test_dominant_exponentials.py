@@ -20,6 +20,7 @@ def digits_of(ball):
     return mp.mpf(ball.mid().str(30, radius=False))
 
 
+@pytest.mark.slow_with("1/sqrt(cosh(z - 3))-<lambda>-25")
 @pytest.mark.parametrize(
     ("text", "f", "K"),
     [
@@ -63,6 +64,7 @@ def test_large_variances(text, value):
     assert abs(found / expected - 1) < 2e-9 < abs(1.00001 * found / expected - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phi", ["z/(2 + exp(-z))", "z/sqrt(1 + exp(-z))", "z/(1 + cosh(z))", "z/sqrt(cosh(z))"])
 def test_they_propagate(phi):
     """K of the second layer and the third, by quadrature of the formula in plain Python."""

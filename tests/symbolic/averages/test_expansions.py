@@ -19,6 +19,9 @@ from tests.symbolic.averages.helpers import assert_law_matches, record
 pi, sqrt = sp.pi, sp.sqrt
 
 
+@pytest.mark.slow_with(
+    "arctan", "gelu_tanh", "hard_swish", "mish", "sigmoid", "silu", "softplus", "softsign", "swish", "tanh"
+)
 @pytest.mark.parametrize("name", mf.activations())
 def test_both_ends_for_every_registered_activation(name):
     """Three orders at K = 1e-4 and 1e4 (scaled to the kinks) match certified values to the first order left out."""
@@ -47,6 +50,7 @@ def test_exact_coefficients():
     assert at_zero(one_input_averages(record("hard_tanh"))["phi^2"], 3).remainder == "exponential"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [0, 2, 4])
 def test_exact_moments_against_mpmath(n):
     """The eta-value rule: ∫ zⁿ(f - P) dz for sech⁴ and silu², and the certified node for mish²."""
@@ -82,6 +86,7 @@ def test_algebraic_tails_have_every_order():
     assert law.coefficient(-2) == sp.Rational(1, 3)  # the tail z⁻⁴: 2·2⁻²Γ(-3/2)/(2√π) = 1/3
 
 
+@pytest.mark.slow
 def test_law_of_j_for_mu_one_has_the_published_constant():
     """R44: c̃ = 4σ_w²/(3√(2π(σ_w²+σ_b²))) for tanh, 2σ_w²/(π√s) for erf; the log coefficients c̃²(3/(2s) - ½), c̃²(1/s
     - ½)."""
@@ -127,6 +132,7 @@ def test_compiled_run_to_four_million_layers_confirms_it(name):
     assert abs(without_log[1] - without_log[0]) > 1e-2
 
 
+@pytest.mark.fast_with("tanh(z)-1-1/(2*l)--1", "erf(z)-sqrt(pi)/2-1/(2*l)--1")
 @pytest.mark.parametrize(
     ("formula", "sigma", "k_law", "j_exponent"),
     [
@@ -149,6 +155,7 @@ def test_critical_laws_at_zero(formula, sigma, k_law, j_exponent):
     assert abs(float(run.K[-1]) / predicted - 1) < 0.03
 
 
+@pytest.mark.slow
 def test_stretched_exponential_at_criticality():
     law = mf.derive("sin(z) + 2/sqrt(3)*(1 - cos(z))").depth_law("J", sigma_w=1, sigma_b=0)
     assert sp.simplify(law.rate - 2 / sqrt(3)) == 0 and law.rate_power == sp.S.Half

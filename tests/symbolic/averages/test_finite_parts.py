@@ -66,6 +66,7 @@ EXACT = [  # (g, a, b, divergent powers far out, whose finite part from 1 is kno
 ]
 
 
+@pytest.mark.slow_with("sqrt(5*t**2 + 3)/sqrt(t)")
 @pytest.mark.parametrize(("g", "a", "b", "far"), EXACT, ids=[str(e[0]).replace("_t", "t") for e in EXACT])
 def test_closed_forms_of_finite_parts(g, a, b, far):
     with mp.workdps(20):

@@ -79,6 +79,7 @@ def assert_one_layer(case, rel: float, weight: float = 1.2) -> None:
 CLOSED, OPEN = [("relu", "abs(z1 - z2)")], [c for c in CASES if c != ("relu", "abs(z1 - z2)")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [*CLOSED, *[pytest.param(c, marks=pytest.mark.slow) for c in OPEN]], ids=str)
 def test_one_layer_against_a_grid(case):
     assert_one_layer(case, 3e-5)
@@ -86,6 +87,7 @@ def test_one_layer_against_a_grid(case):
         assert_one_layer(case, 3e-5, weight=1.202)
 
 
+@pytest.mark.slow
 def test_planes_close():
     """Differences, sums and maxima of ReLUs at up to four nodes are numbers times K."""
     found = pooled("relu", 3, "max(z1, z2) - z3").recursion("K", "J")
@@ -137,6 +139,7 @@ def test_what_jumps_has_no_slope():
     assert group_functions.jumps(sp.Piecewise((Z[0], Z[0] > Z[1]), (-Z[1], True)), Z[0], 2)
 
 
+@pytest.mark.slow
 def test_what_is_not_known_is_said():
     theory = pooled("relu", 2, "sqrt(z1**2 + z2**2)")
     place = {"sigma_w": 1, "sigma_b": "0.1"}

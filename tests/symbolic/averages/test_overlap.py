@@ -93,6 +93,7 @@ def top_gap(T):
 # ------------------------------------------------------------------------------ values
 
 
+@pytest.mark.slow
 def test_three_entries_over_the_plane():
     V = 1.44
     met, slope, apart, _ = three_entries(1.2, 0.3)
@@ -182,6 +183,7 @@ def test_doubles_are_the_digits_everywhere(T, V, D):
     assert_digits(T, sp.Rational(V), sp.Rational(D))
 
 
+@pytest.mark.slow
 def test_samples():
     rng, n, T, V, r = np.random.default_rng(5), 60_000, 16, 4.0, 0.4
     z, y = rng.standard_normal((2, n, T))

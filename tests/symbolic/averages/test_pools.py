@@ -60,6 +60,7 @@ SMOOTH = {
 }
 
 
+@pytest.mark.fast_with("sin", "abs(z)")
 @pytest.mark.parametrize("name", SMOOTH)
 def test_maxima_of_one_input_against_a_grid(name):
     phi, slope = SMOOTH[name]
@@ -70,6 +71,7 @@ def test_maxima_of_one_input_against_a_grid(name):
     assert at(theory, "K", "0.72") != pytest.approx(second, abs=2e-5)
 
 
+@pytest.mark.slow_with("sin-z1*z2")
 @pytest.mark.parametrize(
     ("name", "kind"), [("tanh", "average"), ("relu", "(z1+z2)/2"), ("sin", "z1*z2"), ("tanh", "z1**2 + z2")]
 )
@@ -107,6 +109,7 @@ def test_how_often_the_largest_is_positive(size):
     assert pooled("abs(z)", size).recursion("J")["J"] == J * sigma_w**2
 
 
+@pytest.mark.slow
 def test_the_largest_of_many_follows_order_statistics():
     """⟨max²⟩ of n ReLUs by ∫ 2s P(max > s) ds."""
     s = np.linspace(0, 12, 400001)
@@ -129,6 +132,7 @@ def test_a_maximum_leaves_the_line_of_odd_phi_alone():
     )
 
 
+@pytest.mark.slow
 def test_an_average_of_odd_phi_doubles_the_diagram():
     theory, plain = pooled("tanh", 2, "average"), mf.derive("tanh")
     one, other = (t.critical_line().sigma_w_at("sqrt(0.1)")[0][0].value ** 2 for t in (theory, plain))
@@ -148,6 +152,7 @@ def test_two_inputs_of_averages_are_exact():
     assert abs(apart - 2 * (sp.N(one, 30) - sp.N(product, 30))) < 1e-27
 
 
+@pytest.mark.slow
 def test_what_lies_off_the_diagonal_against_owens_t_and_digits():
     lost = printing.interpret("def f(h, k, gap, flip):\n    return _lost(h, k, gap, flip)\n", "f")
 
@@ -198,6 +203,7 @@ TURNS = {
 }
 
 
+@pytest.mark.fast_with("sin", "z*exp(-z)")
 @pytest.mark.parametrize("name", TURNS)
 def test_maxima_of_a_phi_that_turns_against_sorted_values(name):
     for n, variance in ((2, 0.3), (5, 1.0), (40, 2.0)):
@@ -311,6 +317,7 @@ def test_pools_are_typeset():
     assert str(pooled("tanh").recursion("K", "distance")).count("max2(tanh(z_a))") == 1
 
 
+@pytest.mark.slow
 def test_a_maximum_closes_where_K_grows_or_falls():
     """c → 1 by χ_J/χ_K a layer where K is carried away, by χ_J where it settles ([bias_and_trainability] (74))."""
     theory, ratio = pooled("relu"), 3 * sp.pi / (3 * sp.pi + 2)

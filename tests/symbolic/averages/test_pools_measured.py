@@ -27,6 +27,7 @@ def two_ways(theory: mf.Theory) -> tuple[np.ndarray, np.ndarray]:
     return own.distance, other.K_aa + other.K_bb - 2 * other.K_ab
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phi", ["relu", pytest.param("sin", marks=pytest.mark.slow)])
 def test_unequal_norms_through_means(phi):
     own, other = two_ways(pooled(phi, 3, "average"))

@@ -60,6 +60,10 @@ CASES = [
 ]
 
 
+@pytest.mark.slow_with(
+    "silu(z)*abs(z)**1.2", "abs(z)**(-0.4)*cos(z)", "abs(tanh(z))**(-0.4)*cos(z)", "abs(z - 1)**(-0.25)*sigmoid(z)",
+    "sin(z)**2*abs(z)**(-1.5)", "log(abs(z))**2*abs(z)**(-0.3)", "1/z**2 - cos(z)/z**2",
+)  # fmt: skip
 @pytest.mark.parametrize(("text", "f", "K", "places"), CASES, ids=[c[0] for c in CASES])
 def test_balls_of_singular_integrands(text, f, K, places):
     with mp.workdps(25):
@@ -87,6 +91,7 @@ def test_what_is_not_integrable_is_infinite(text):
         mf.average(f"({text}) if z > 0 else 0", 1).ball(15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["exp(-1/abs(z))", "cos(log(abs(z)))*tanh(z)**2"])
 def test_no_ball_is_nan_without_a_word(text):
     with pytest.raises(MeanFieldError, match="no finite enclosure of it was found"):
@@ -144,6 +149,7 @@ def test_arguments_of_averages():
             mf.average(text, 0).ball(10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("a", "rho"), [("3/2", "1/2"), ("1/2", "-1/3"), ("1/2", "0")])
 def test_branch_points_of_both_inputs(a, rho):
     """⟨|x|^a |y|^a⟩ = 2^a Γ((a+1)/2)²/π · ₂F₁(-a/2, -a/2; 1/2; ρ²), of a sign that kinks elsewhere to have no closed

@@ -88,6 +88,7 @@ def assert_remainder(law: Law, even, ks=(10**4, 10**7)) -> None:
         assert slope < float(law.remainder) + 0.15, f"errors {errors} fall with the slope {slope}, not {law.remainder}"
 
 
+@pytest.mark.fast_with("z**2 if z > 1 else z/(1+z**2)")
 @pytest.mark.parametrize("text", TAILS)
 def test_tails_to_any_order_against_quadrature(text):
     law = at_infinity(mf.average(formula(text), K), 2)
@@ -95,6 +96,7 @@ def test_tails_to_any_order_against_quadrature(text):
     assert_remainder(law, TAILS[text])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["atan(z)**2", "sqrt(1+z**2)", "log(1+z**2)"])
 def test_control_one_coefficient_of_a_tail_is_off(text):
     law = at_infinity(mf.average(formula(text), K), 2)
@@ -205,6 +207,7 @@ def test_limits_of_laws():
     assert Law(K, sp.oo, (), sp.S.One).limit is sp.nan
 
 
+@pytest.mark.slow
 def test_sums_whose_leading_orders_cancel():
     """⟨f²⟩ - K for f = z + z/(1+z²) tends to 2; with finitely many orders asked for, no smaller term shows."""
     gain = mf.average((z + z / (1 + z**2)) ** 2, K) - K
@@ -214,6 +217,7 @@ def test_sums_whose_leading_orders_cancel():
     assert_remainder(at_infinity(gain, 2), lambda x: 4 * x * x / (1 + x * x) + 2 * (x / (1 + x * x)) ** 2)
 
 
+@pytest.mark.slow
 def test_quotients_of_averages():
     """⟨atan²⟩/⟨z²/(1+z²)⟩ with logarithms in both, against quadrature; a quotient led by a logarithm is refused."""
     ratio = mf.average(sp.atan(z) ** 2, K) / mf.average((z / (1 + sp.Abs(z))) ** 2, K)
@@ -256,6 +260,7 @@ def test_exponentially_small_terms_keep_their_factor():
 # ------------------------------------------------------------------------------------------------------- signs
 
 
+@pytest.mark.slow
 def test_the_sign_at_infinity_of_nearly_cancelling_maps():
     """z³/(1+z²) at σ_w = 1: K' - K → σ_b² - 2, so the sign turns at σ_b = √2, however close."""
     gain = mf.average((z**3 / (1 + z**2)) ** 2, K) - K
@@ -320,6 +325,7 @@ GENERIC = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", GENERIC)
 def test_depth_laws_at_generic_sigma(text):
     """μ = 1, σ_w = 1.3, σ_b = 0.6: every coefficient down to log l, against dl = dK/gain."""
@@ -347,6 +353,7 @@ def test_depth_laws_at_generic_sigma(text):
                 assert_settles(*laws, gain, log_chi, tolerance)
 
 
+@pytest.mark.slow
 def test_a_map_whose_leading_orders_cancel_has_its_law():
     """z + z/(1+z²) at (1, 1): K ~ 3 l, then -√(6π l)/2 and (1/3 - π/8) log l."""
     theory = mf.derive("z + z/(1+z**2)")
@@ -444,6 +451,7 @@ def assert_only_constants_left(rows, K_terms, J_terms, fine) -> None:
         assert abs(slopes[1] - slopes[0]) < 1e-3, f"moved by {slopes}: a logarithm over √l is missing"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_every_term_of_linear_growth(name):
     """Generic coefficients with halves, quarters and logarithms, solved as dl = dK/gain up to K = e^59."""
@@ -462,6 +470,7 @@ def test_every_term_of_linear_growth(name):
                     assert_only_constants_left(rows, *((wrong, J_terms) if is_k else (K_terms, wrong)), fine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["halves", "halves, other signs"])
 def test_the_same_laws_against_plain_iteration(name):
     """4·10^5 layers of K' = K + gain(K): what is left settles, so replacing the recursion by dl = dK/gain lost no
@@ -489,6 +498,7 @@ def test_the_same_laws_against_plain_iteration(name):
     assert moved[0] < 0.02 and moved[1] < 0.005, f"moved by {moved}"
 
 
+@pytest.mark.slow
 def test_the_symbolic_log_coefficients_agree_with_elementary_integrals(monkeypatch):
     """tanh at μ = 1: ⟨tanh²⟩ = 1 - 2/√(2πK) + …, ⟨sech⁴⟩ = (4/3)/√(2πK) + …, so g₁ = -2σ_w²/√(2π), g₂ = 0,
     e₁ = 4σ_w²/(3√(2π)), e₂ = -e₁²/2, s = σ_w² + σ_b²; log l of K: g₂/s - g₁²/s²; of J: e₂/s - e₁g₁/s²; log l/√l:
@@ -559,6 +569,7 @@ def test_control_power_growth(monkeypatch):
             assert_power_growth(sp.Rational(7, 3), sp.S.Half, 1)
 
 
+@pytest.mark.slow
 def test_power_growth_of_a_whole_theory():
     """z + atan(z) at (1, σ_b): the gain is 2⟨z atan z⟩ + … ~ √(2πK), so K ~ π l²/2; followed to K = 10^12."""
     law = mf.derive("z + atan(z)").depth_law("K", sigma_w=1, sigma_b="1/2").law

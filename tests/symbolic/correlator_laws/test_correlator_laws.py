@@ -164,6 +164,7 @@ def test_kinked_and_scaled(weights):
     assert_laws("erf", weights, names, sigma_w="sqrt(pi)/2", sigma_b=0)
 
 
+@pytest.mark.slow
 def test_class_in_short():
     """Ṽ of a φ with φ″(0) ≠ 0, and what s_2 does in an odd one."""
     law = mf.derive("tanh(z)+0.3*tanh(z)**2", weights="orthogonal").depth_law("V", order=0, **CRITICAL)
@@ -377,6 +378,7 @@ def test_one_layer_far_out(weights):
 # ----------------------------------------------------------------------------------------------------- finite width
 
 
+@pytest.mark.fast_with("relu-gaussian-0")
 @pytest.mark.parametrize(
     ("phi", "weights", "shift"),
     [

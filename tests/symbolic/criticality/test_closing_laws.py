@@ -29,6 +29,7 @@ RELU = {  # σ_w, σ_b → the leading term of γ
 }
 
 
+@pytest.mark.slow_with("place1")
 @pytest.mark.parametrize("place", RELU)
 def test_relu_regimes(place):
     found = law("relu", "gamma", *place)
@@ -58,6 +59,7 @@ def relu_gap(gap, K, w2, b2, layers):
     return gap, K
 
 
+@pytest.mark.slow
 def test_constants_of_relu_by_iteration():
     """(1 - c) l² → 9π²/2, and 9π²/8 with a bias: what is left falls as log(l)/l and as 1/√l."""
     exact = law("relu", "c", "sqrt(2)", "0")
@@ -92,6 +94,7 @@ def test_distances_of_relu_by_iteration(place):
         assert_falls_like(found, [pairs[0], (1000, 2 * pairs[1][1])], 0.03)
 
 
+@pytest.mark.slow
 def test_distances_with_known_constants():
     critical = law("relu", "distance", "sqrt(2)", "0")
     assert critical.leading.expr(l) == 18 * sp.pi**2 / l**2 and critical.status is mf.Status.EXACT
@@ -117,6 +120,7 @@ def distances_by_quadrature(phi, w2, b2, layers):
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "phi", "place", "k"),
     [
@@ -140,6 +144,7 @@ def test_distances_in_the_chaotic_phase(name, phi, place, k):
 TANH = {"0.0001": 302.80, "0.01": 16.639, "0.1": 4.00958, "1": 0.88974}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("b2", ["0.1", *[pytest.param(b, marks=pytest.mark.slow) for b in TANH if b != "0.1"]])
 def test_tanh_on_the_critical_line(b2):
     theory = mf.derive("tanh")
@@ -150,6 +155,7 @@ def test_tanh_on_the_critical_line(b2):
     assert float(beta) == pytest.approx(TANH[b2], rel=2e-5) != pytest.approx(TANH[b2] * 1.001, rel=2e-5)
 
 
+@pytest.mark.slow
 def test_a_width_of_thirty_digits_is_critical_to_rounding_and_text_is_not():
     theory = mf.derive("tanh")
     width = theory.critical_line().sigma_w_at("sqrt(0.1)")[0][0].value
@@ -259,6 +265,7 @@ def test_kinks_give_half_integer_powers_and_jumps_none():
         stretch_powers(sp.Abs(Z[0]) ** sp.Rational(3, 2), K)
 
 
+@pytest.mark.slow
 def test_nested_stretches_expand_in_each_other():
     """Two Dense in a block: the outer stretch in the inner one's distance, against digits at a small gap."""
     block = mf.Sequential((mf.Nonlinearity("relu"), mf.Dense(), mf.Nonlinearity("erf"), mf.Dense()))
@@ -291,6 +298,7 @@ def test_pools_of_odd_phi_are_odd_only_as_odd_polynomials():
         assert law(name, "c", 1, 0, correlation=-1).regime.startswith("the map is even")
 
 
+@pytest.mark.slow_with("gate")
 @pytest.mark.parametrize(
     ("architecture", "width", "bias"),
     [

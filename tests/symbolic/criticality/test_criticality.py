@@ -27,6 +27,7 @@ def assert_close(ours, theirs, tolerance: float) -> None:
 # ------------------------------------------------------------------------------------------------------------ lines
 
 
+@pytest.mark.slow
 def test_closed_lines_of_the_paper():
     """Specification § 8, line 7."""
     assert_close(mf.derive("erf").critical_line().sigma_b.subs(sigma_w, R("1.3")), 0.3919657758, 1e-10)
@@ -87,6 +88,7 @@ ON_ACTIVATIONS = {
 }
 
 
+@pytest.mark.fast_with("relu")
 @pytest.mark.parametrize("name", list(ON_ACTIVATIONS))
 def test_lines_with_layer_norm_on_activations(name):
     line = mf.derive(name, norm="act").critical_line()
@@ -97,6 +99,7 @@ def test_lines_with_layer_norm_on_activations(name):
         assert abs(float(line.sigma_b_at(str(float(w) * 1.01))[0][0].value) - expected) > 1e-6
 
 
+@pytest.mark.slow
 def test_vertical_line_and_everywhere_and_nowhere():
     assert mf.derive("relu").critical_line().kind == "vertical"
     assert mf.derive("relu", mu="mu").critical_line().sigma_w == sp.sqrt(2) * sp.sqrt(1 - mu**2)
@@ -106,6 +109,7 @@ def test_vertical_line_and_everywhere_and_nowhere():
     assert mf.derive("erf", mu=1).critical_line().kind == "none"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", ["1/2", "3", "4"])
 def test_parametric_gelu_line_solves_both_equations(k):
     """R48; and χ_K > 1 on the branch K* < (3 + √17)/2 (E-5), 1.0997900083 at K* = ½."""
@@ -126,6 +130,7 @@ def test_parametric_gelu_line_solves_both_equations(k):
     assert (ours > 1) == (R(k) < (3 + sp.sqrt(17)) / 2)
 
 
+@pytest.mark.slow
 def test_lines_of_other_orders_of_blocks():
     """LayerNorm after the skip: K = 1 from layer 2 on, and the line is that of LayerNorm on preactivations."""
     post = Sequential((mlp("erf", mu="1/2"), LayerNorm()))
@@ -138,6 +143,7 @@ def test_lines_of_other_orders_of_blocks():
 # ----------------------------------------------------------------------------------------------------------- points
 
 
+@pytest.mark.slow
 def test_gelu_point_exactly():
     """R49, R50: K* = (3 + √17)/2, ζ = -(32 + 8√17); the printed ζ = 66.668 has the wrong sign and digits."""
     origin, point = mf.derive("gelu").critical_points()
@@ -154,6 +160,7 @@ def test_gelu_point_exactly():
     assert_close(sp.N(moved.sigma_b.value, 20), 0.360127467804, 1e-11)
 
 
+@pytest.mark.slow
 def test_exponents_that_are_exact():
     erf = mf.derive("erf", mu="mu").critical_points()[0]
     assert sp.simplify(erf.c_n.value - 2 * (1 - mu**2)) == 0 == sp.simplify(erf.d_1.value - 2 * (1 - mu**2))
@@ -178,6 +185,7 @@ CERTIFIED = {
 SLOW = ("gelu_tanh", "mish", "gelu", "z*erf(z)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CERTIFIED])
 def test_positive_critical_points_are_certified_to_twenty_digits(name):
     """The ball has radius ≤ 1e-20, and an independent map at 60 digits changes sign over it."""
@@ -204,6 +212,7 @@ def test_positive_critical_points_are_certified_to_twenty_digits(name):
             assert ours.error is None or ours.error <= 1e-20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["silu", "z*erf(z)", "mish"])
 def test_half_stable_coefficients_against_differences(name):
     """c₂ and d₁ from the map at K* ± δ, at 40 digits: (F - K)/δ² → -c₂ and (χ_J - 1)/δ → -d₁."""
@@ -239,6 +248,7 @@ def assert_settles_not(relative, depths) -> None:
     assert all(b > 0.95 * a for a, b in itertools.pairwise(moves)), moves
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["tanh", "erf", "arctan", "sin", "softsign", "elu", "tanh(z) - tanh(2*z)/8", "sin(z) + 2/sqrt(3)*(1 - cos(z))"],
@@ -266,6 +276,7 @@ def test_laws_at_the_origin_against_iteration(name):
     assert abs((wrong[2] - wrong[1]) / (wrong[1] - wrong[0]) - 4**-decay_power) > 0.1
 
 
+@pytest.mark.slow
 def test_logarithmic_decay_of_hard_tanh():
     """K ~ 1/(2 log l) slowly; J/√K constant (the law of J in terms of K) is sharp."""
     theory = mf.derive("hard_tanh")
@@ -289,6 +300,7 @@ def test_decay_of_any_order():
     assert abs(measured - float(law.amplitude)) < 1e-4 < abs(measured - 1 / (0.7 * 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gain", "chi"),
     [
@@ -325,6 +337,7 @@ def test_logarithm_of_a_series():
     assert sum(c * x ** (2 * p) for p, c in found.items()).expand() == series.expand()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "s", "b", "p"), [("erf", 2, 0, 1.2257000038), ("erf", 2, 1, 0.5903319575), ("gelu", 2, 0, 1.0720315984)]
 )
@@ -340,6 +353,7 @@ def test_everywhere_critical_exponent_and_gamma_form(name, s, b, p):
     assert abs(float(run.log_J[-1]) - float(exact) * (1 + 1e-6)) > 1e-7
 
 
+@pytest.mark.fast_with("relu-kw0", "relu-kw1", "relu-kw2", "relu-kw3", "tanh-kw4", "tanh-kw5")
 @pytest.mark.parametrize(
     "kw", [{}, {"mu": 1}, {"norm": "pre"}, {"norm": "pre", "mu": "1/2"}, {"norm": "act"}, {"norm": "act", "mu": "1/2"}]
 )
@@ -361,6 +375,7 @@ def test_phase_diagram_agrees_with_certified_phases(name, kw):
             assert abs(diagram.chi_J[i, j] - float(phase.chi_J.value) * 1.0001) > 1e-10
 
 
+@pytest.mark.slow
 def test_symbolic_parameters_and_what_they_leave_open():
     points = mf.derive("swish", beta="beta").critical_points()
     assert points[0].sigma_w.value == 2 and points.status is Status.UNKNOWN and "beta" in points.message

@@ -28,6 +28,7 @@ POINTS = {
 FAST = ("silu", "softsign", "hard_tanh")  # one of each kind: smooth with K* > 0, an algebraic tail, kinks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in FAST)) for n in POINTS])
 def test_networks_at_the_critical_point(name):
     theory = mf.derive(name)
@@ -42,6 +43,7 @@ def test_networks_at_the_critical_point(name):
     assert max(abs(r.measured - off.K[r.layer - 1]) / r.standard_error for r in rows) > 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sin", "z*erf(z)"])
 def test_measured_criticality_brackets_the_line(name):
     """χ from probes, without theory: above 1 on one side of the derived line, below 1 on the other."""

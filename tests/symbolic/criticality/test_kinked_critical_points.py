@@ -112,6 +112,7 @@ def by_position(f):
     return g, tuple((b, sp.simplify(e.subs(Z[0], b) * jump(u, v, Z[0], b))) for b, e, u, v in bends)
 
 
+@pytest.mark.fast_with("clip(z,-1,2)+z**2/10", "clip(z,-1,1)+relu(z-1)**2/4")
 @pytest.mark.parametrize("name", CASES)
 def test_every_critical_point_of_a_kinked_and_curved_phi_is_found(name):
     assert_as_scanned(name)
@@ -124,6 +125,7 @@ def test_control_pieces_paired_by_position(monkeypatch):
     critical.critical_points.cache_clear()
 
 
+@pytest.mark.slow
 def test_control_a_search_that_starts_at_the_size_of_a_kink_at_0(monkeypatch):
     """Planted: K = 1e-240, from where a walk of 80 decades meets no critical point, and "no critical points"."""
     monkeypatch.setattr(half_line, "_scale", lambda found: sp.Rational(1, 10**240))
@@ -233,6 +235,7 @@ def test_what_is_not_decided_at_a_root_is_said(monkeypatch):
     assert theory.critical_points().status is Status.CERTIFIED
 
 
+@pytest.mark.slow
 def test_a_symbolic_skip_is_a_factor_of_what_a_root_decides():
     """swish at K* = 14.3: A, its error and the laws with mu are those of mu = 1/2 when mu is 1/2."""
     (whole,) = [p for p in mf.derive("swish", mu="mu").critical_points() if p.K.value != 0]

@@ -66,6 +66,7 @@ def assert_settles(law: sp.Expr, c: np.ndarray, first: int = 60, last: int = 64)
     assert ratios_of(law, first, last) == pytest.approx(right, rel=1e-5), "not these ratios"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("w", "b", "sign"), [("6", "0.5", -1), ("5", "0.3", -1), ("3", "0.5", 1)])
 def test_c_settles_as_the_slower_of_c_and_K_with_its_sign(w, b, sign, monkeypatch):
     """At (6, 1/2) χ_K = -0.336 outlasts the slope 0.148 of c; at (3, 1/2) the slope 0.394 outlasts χ_K = -0.161."""
@@ -119,6 +120,7 @@ def test_ties_of_one_sign_and_unknown_rates_are_refused():
     assert float(inside(0.0, of(-0.4)).rate) == pytest.approx(math.log(0.4))
 
 
+@pytest.mark.slow
 def test_the_depth_over_which_K_relaxes_under_a_negative_slope():
     """ξ_K = 1/|log |χ_K||, with χ_K of K′ = σ_w² K (1 + 4K)^{-3/2} + σ_b²."""
     for w, b in ((6.0, 0.5), (4.0, 0.5), (1.5, 0.5)):
@@ -174,6 +176,7 @@ def assert_falls(share: float, monkeypatch, quantity: str = "c") -> None:
     assert math.exp(found.rate) == pytest.approx(seen[20] / seen[19], rel=1e-2), "not this rate"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 1 / 3, 0.8])
 def test_the_square_of_what_K_lacks_moves_c_at_zero(share, monkeypatch):
     """K_ab′ holds σ_w²⟨φ⟩²: c falls by χ_K² = .392 where the map of c is flat, by .309 for its slope of .070, and by
@@ -182,6 +185,7 @@ def test_the_square_of_what_K_lacks_moves_c_at_zero(share, monkeypatch):
         assert_falls(share, monkeypatch, quantity)
 
 
+@pytest.mark.slow
 def test_controls_c_at_zero_by_its_slope_alone_or_by_chi_K(monkeypatch):
     for order, share in ((0, 1 / 3), (1, 1 / 3), (1, 0.8)):
         monkeypatch.setattr(chaotic_laws, "_moved_by", lambda *a, order=order: order)

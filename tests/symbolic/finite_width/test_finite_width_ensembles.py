@@ -85,6 +85,7 @@ def assert_extrapolated(found, theory, share=0.05):
     return z
 
 
+@pytest.mark.slow
 def test_the_sampler_knows_the_networks():
     """Rows of the batches are those of `correlator_samples`; H is the tangent kernel."""
     for weights, bias in (("gaussian", 0.3), ("orthogonal", 0.0)):

@@ -40,6 +40,7 @@ def test_vertex_of_tanh(law, printed):
     assert run.at(11)["K"] == pytest.approx(0.04624414, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_vertex_of_relu_and_linear():
     """(4.19) 3l − 5 and 5(l − 1), mixed 3(l − 1); linear −2, 2(l − 1), 0; a wide input layer −2n/N_0."""
     l = np.arange(1, 41)
@@ -55,6 +56,7 @@ def test_vertex_of_relu_and_linear():
     assert wide.normalized("V")[0] == pytest.approx(-0.5, abs=1e-15)
 
 
+@pytest.mark.slow
 def test_means_at_finite_width():
     """n(E K − K)/K = 0.9786 at layer 6 of orthogonal tanh; both corrections are linear in 1/n."""
     run = TANH["orthogonal"].propagate(**PAPER, depth=6, quantities=("G1", "Theta1", "J1"))
@@ -96,6 +98,7 @@ def assert_iterated(run, weights, slopes, rates, digits=30, tolerance=1e-12, law
                 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["orthogonal", pytest.param("gaussian", marks=pytest.mark.slow)])
 def test_against_mpmath(weights):
     """All quantities of tanh, rates 1 and 1/l; with the map of the other weights for one correlator it fails."""
@@ -112,6 +115,7 @@ def test_against_mpmath(weights):
         assert_iterated(short, weights, oracle.tanh, (1, lambda l: mp.mpf(1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phi", ["tanh", pytest.param("gelu", marks=pytest.mark.slow)])
 def test_sources_that_cancel_keep_their_digits(phi):
     """One step from K = 1e-8 (and above the series' range): each source, and what every correlator adds, to 8 digits
@@ -253,12 +257,14 @@ def test_rates():
     assert not theory.recursion("V").knows_layer and theory.recursion("B", lambda_b="1/l").knows_layer
 
 
+@pytest.mark.slow
 def test_correlators_may_overflow_where_K_does_not():
     run = TANH["gaussian"].propagate(sigma_w=5, sigma_b=0, depth=1500, quantities=("K", "S", "J1"))
     assert np.isinf(run.S[-1]) and run.K[-1] == pytest.approx(20.69936684) and run.message() == ""
     assert np.isfinite(run.normalized("J1")).all() and np.isinf(run.J[-1])
 
 
+@pytest.mark.slow
 def test_first_layers_of_their_own():
     """Network(block, Dense(σ's)): the start is that layer's; a "mixed" input layer is Gaussian."""
     hidden = mf.Sequential((mf.Nonlinearity("tanh"), mf.Dense("orthogonal")))
@@ -281,6 +287,7 @@ LATE = mf.derive(
 )
 
 
+@pytest.mark.slow_with("theory8-settings8-lambda_w must be ≥ 0")
 @pytest.mark.parametrize(
     ("theory", "settings", "sentence"),
     [
@@ -327,6 +334,7 @@ def test_runs_refuse():
         TANH["gaussian"].propagate(**AT).normalized("V")
 
 
+@pytest.mark.slow
 def test_every_correlator_is_of_a_registry_entry():
     """Each has a normalized form, and a recursion carries what it needs for it, even where a map does not."""
     for name in CORRELATORS:

@@ -35,6 +35,7 @@ LAWS = ("orthogonal", "gaussian")
 # ---------------------------------------------------------------------------------- the order before, linear networks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 def test_the_order_before(law):
     """K, G1 and V by the random variance and by words and pairings: the same, of unequal widths and inputs, too."""
@@ -79,6 +80,7 @@ def test_linear_networks_to_the_fourth_order(law):
             state = {p: sp.expand(m.subs(here)) for p, m in maps.items()}
 
 
+@pytest.mark.slow
 def test_linear_and_relu_runs():
     """Gaussian V1 = 2(l − 1)(l − 2)K², (1 + 2/n)^{l−1} − 1 expanded; orthogonal 4K²; V1/K² of ReLU of Gaussian weights
     25(l − 1)(l − 2)/2, whose E v² grows by 1 + 5/n a layer."""
@@ -130,6 +132,7 @@ def assert_polynomial(phi, law, widths=(1, 1, 1, 1), planted=()):
             }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 def test_polynomial_networks(law):
     """Of z + z²/3 with biases, layers 1 to 3: nothing is fitted, nothing is left. Each map wrong by 1 % fails."""
@@ -165,6 +168,7 @@ def on_the_sphere(f, width, K):
     return mean(two), mean(two**2), g @ both @ g / both.sum()
 
 
+@pytest.mark.slow
 def test_the_second_layer_of_orthogonal_tanh():
     """z¹ is uniform on a sphere: E v and Var v of layer 2 at n = 100 … 1600 by quadrature have the G2 and V1 that were
     derived, to 1e-4 of K and 1e-3 of K²; without the sphere's second order they have not."""
@@ -195,6 +199,7 @@ def assert_iterated(run, phi, C_W, C_b, law, step, planted="", tolerance=1e-11):
                 assert abs(value - float(state[x])) < tolerance * scale, f"{x} of layer {layer} is not iterated"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", ["orthogonal", pytest.param("gaussian", marks=pytest.mark.slow)])
 def test_by_total_cumulance(law):
     """tanh with biases, five layers; what was left out on purpose fails."""
@@ -275,6 +280,7 @@ def draw(phi, law, depth, networks, settings):
     return [oracle.sampled(phi, m, depth, networks, 7, w**2, b**2, q, law == "orthogonal") for m in WIDTHS]
 
 
+@pytest.mark.slow
 def test_orthogonal_tanh_networks():
     """n = 8 … 64, layers 2, 3; without the third cumulant, or without the sphere's second order, V1 and V6 fail."""
     settings = 1.0, 0.0, 1 / 3
@@ -335,6 +341,7 @@ def one_step(theory, K, phi, step, reach):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phi", ["tanh", pytest.param("gelu", marks=pytest.mark.slow)])
 def test_sources_that_cancel_keep_their_digits(phi):
     """One step from K = 1e-8, 1e-5 and 2e-2 of orthogonal networks: every term of every map to 1e-10."""
@@ -344,6 +351,7 @@ def test_sources_that_cancel_keep_their_digits(phi):
             assert value == pytest.approx(float(true), rel=1e-10, abs=0), (name, K)
 
 
+@pytest.mark.slow
 def test_without_the_series_digits_are_lost(monkeypatch):
     """V6 of tanh one step from K = 1e-8, whose source cancels: without the series no digit is right."""
     recursion = TANH["orthogonal"].recursion("V6")
@@ -368,6 +376,7 @@ def test_without_the_series_digits_are_lost(monkeypatch):
 # ---------------------------------------------------------------------------------------------------- names, bad input
 
 
+@pytest.mark.slow
 def test_names():
     """They are of order 1/n², carried with what they depend on, beside all others; φ may jump."""
     assert SECOND_ORDER == ("V6", "V1", "G2") and {QUANTITIES[x].order for x in SECOND_ORDER} == {2}

@@ -95,6 +95,7 @@ def assert_words_are(name, words, layers):
         )
 
 
+@pytest.mark.slow_with("dH")
 @pytest.mark.parametrize("name", ["z", "H", "dH", *(pytest.param(d, marks=pytest.mark.slow) for d in ("ddI", "ddII"))])
 def test_the_chain_rule_gives_the_differentials(name, two_layers):
     words = quantity(name, I[: dict(z=1, H=2, dH=3, ddI=4, ddII=4)[name]])
@@ -234,6 +235,7 @@ def test_a_dropped_pairing_is_seen():
         )
 
 
+@pytest.mark.slow
 def test_rectangular_blocks_against_sampled_matrices():
     """E[z′_1² z′_2²] of a 2 × 3 block, C_W = 1: own QR, z-scores."""
     x, rng = np.array([0.9, -0.4, 1.3]), np.random.default_rng(8)
@@ -310,6 +312,7 @@ def test_what_uniform_weights_change():
     assert correlator_map("V0", weights=Independent("any", ((4, kappa),))) == kappa * C_W**2 * Mean(s**4)
 
 
+@pytest.mark.slow
 def test_uniform_weights_by_cumulants():
     """φ = z + z²/2, C_W = 1, three layers, exact in n: z¹ is a sum of n uniform numbers, whose cumulants add up, and
     given z¹ so is z². K³ to order 1/n has the derived G1; without V0, that of Gaussian weights, it is another."""
@@ -334,6 +337,7 @@ def test_uniform_weights_by_cumulants():
         assert (sp.limit(n * (third - state[K]), n, sp.oo) == state[names["G1"]]) == same
 
 
+@pytest.mark.slow
 def test_unequal_widths_in_maps():
     """V of a layer twice as wide, or half: n′/n times the diagonal, −n′/max(n, n′) from the off-diagonal."""
     s = Sigma(0, 0, sp.Symbol("neuron"))

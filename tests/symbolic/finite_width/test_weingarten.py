@@ -67,6 +67,7 @@ def assert_algorithms_agree(k, values):
             assert mf.symbolic.weingarten(t, size) == sp.Rational(numbers[t].numerator, numbers[t].denominator)
 
 
+@pytest.mark.slow_with("5", "6")
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 6, *(pytest.param(k, marks=pytest.mark.slow) for k in (7, 8))])
 def test_two_algorithms(k):
     assert_algorithms_agree(k, {t: mf.symbolic.weingarten(t) for t in types(k)})
@@ -153,6 +154,7 @@ def test_pseudo_inverse_of_order_four(size):
 # ---------------------------------------------------------------------------------------------------- sum rules
 
 
+@pytest.mark.slow_with("6")
 @pytest.mark.parametrize("k", [*range(1, 7), *(pytest.param(k, marks=pytest.mark.slow) for k in (7, 8))])
 def test_sum_rules(k):
     """Σ Wg = 1/(n(n + 2)…(n + 2k − 2)) and Σ n^(loops) Wg = 1 over all pairings, Σ of squares by type as f_2λ says."""

@@ -104,6 +104,9 @@ def at(formula, w, b, **settings) -> FixedPoints:
     return mf.derive(formula, **settings).fixed_points(sigma_w=w, sigma_b=b)
 
 
+@pytest.mark.fast_with(
+    "sqrt(abs(z))-1e-9-0", "z**2-1e-7-1", "hard_tanh-1.0001-0", "relu-1.2-1e7", "relu-1.5-1e-9", "sqrt(1+z**2)-0.9-1e-3"
+)
 @pytest.mark.parametrize(("formula", "phi", "w", "b", "status"), CASES, ids=[f"{c[0]}-{c[2]}-{c[3]}" for c in CASES])
 def test_no_fixed_point_is_missed_and_none_invented(formula, phi, w, b, status):
     found = at(formula, w, b)
@@ -118,6 +121,7 @@ def test_no_fixed_point_is_missed_and_none_invented(formula, phi, w, b, status):
         assert_all_found(FixedPoints(found.points, status, "", wrong), changes, first, last)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "w", "b", "K_star", "slope"),
     [
@@ -181,6 +185,7 @@ def test_linear_maps_without_a_fixed_point_and_with_every_one():
     assert normed.status is Status.EXACT and normed[0].K.value == R(4) / 3 * (10**18 + 2)
 
 
+@pytest.mark.slow
 def test_a_map_is_called_linear_only_where_it_is():
     for formula in ("tanh", "abs(z) + 1", "gelu", "z if abs(z) < 1e6 else 2*z", "sqrt(z**2 + z**4/(1e9+z**2))"):
         step = mf.derive(formula).one_input["K"].subs({parameter("sigma_w"): 1, parameter("sigma_b"): 0})
@@ -219,6 +224,7 @@ def assert_pairs_excluded() -> None:
         assert len(found) == count and found.status is Status.CERTIFIED, f"pairs are not excluded: {found.message}"
 
 
+@pytest.mark.slow
 def test_pairs_are_excluded_where_they_are_not_and_nowhere_else(monkeypatch):
     """Planted: every pair excluded (a false certificate at the fold), and none."""
     found = on_the_fold()
@@ -282,6 +288,7 @@ def fresh(function):
     function.cache_clear()
 
 
+@pytest.mark.slow
 def test_one_change_of_sign_is_settled_by_the_proved_ends(monkeypatch):
     """Planted: the sign far out taken to be that near 0, as if nothing were left to find."""
     from meanfield.symbolic.criticality.critical_points import critical_points
@@ -334,6 +341,7 @@ def test_a_line_that_begins_far_out_is_not_denied(monkeypatch):
 # ------------------------------------------------------------------------------------------------ flows, phases
 
 
+@pytest.mark.slow
 def test_what_lies_in_the_error_of_an_unstable_point_is_undecided():
     found = at("gelu", "1.7", "0")
     unstable = found[1]
@@ -363,6 +371,7 @@ def test_orbits_that_overshoot_are_followed():
         assert abs(float(phase.fixed_point.K.value) - k) < 1e-9 * max(k, 1e-9)
 
 
+@pytest.mark.slow
 def test_a_measured_list_of_points_makes_measured_laws():
     """0.81 z² (1 + sin(z)/2)² - z² changes sign in every period, so nothing counts the fixed points; at σ_w = 1/2 it is
     negative everywhere, which its range shows."""

@@ -69,6 +69,7 @@ def test_signs_where_powers_cancel():
 ROOT, QUARTIC, STEP, RAMP = sp.Abs(z) ** R(2, 5), (z**4 + z**2) / 8, sp.Heaviside(z - 1) * z, sp.Max(z - R(1, 2), 0)
 
 
+@pytest.mark.slow_with("2-hi1-Abs(_z)**(2/5)", "2-hi1-_z**4/8 + _z**2/8", "9-9-Abs(_z)**(2/5)")
 @pytest.mark.parametrize("f", [sp.tanh(z) ** 2, ROOT, QUARTIC, STEP, RAMP**2], ids=str)
 @pytest.mark.parametrize("lo, hi", [(R(1, 2), R(3, 5)), (2, R(21, 10)), (9, 9)])
 def test_an_interval_of_K_is_enclosed(f, lo, hi):
@@ -115,6 +116,7 @@ def test_without_a_closed_form_or_an_integrand_nothing_is_excluded():
     assert exclusion.middle_of(sp.S(2), sp.S(8)) == 4
 
 
+@pytest.mark.slow
 def test_a_search_from_zero_on_finds_the_sign_beside_it():
     """K' - K = K (a⟨cos²⟩ - 1) behind a gate is 0 at K = 0 and has one sign above: K grows, or falls to 0."""
     wide = mf.Gate("cos", mf.Dense(sigma_w="1.4", sigma_b="0"), mf.Dense(sigma_w="0.6", sigma_b="0.11"))

@@ -35,6 +35,7 @@ def ball(value, error: float) -> Solution:
 # --------------------------------------------------------------------------------------------- exact roots and slopes
 
 
+@pytest.mark.slow_with("5")
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
 def test_the_order_of_a_root_and_its_place(order):
     """K² - 2 to a power, times 1 + K: only beyond the first order is the slope of the map 1 there, and K* exact."""

@@ -48,6 +48,7 @@ BELLS = [  # constant term, multiple of z², [(a, t), …] of a·exp(-t z²), po
 ]
 
 
+@pytest.mark.slow_with("1-1", "3-1", "5-1", "5--1", "6-1", "10-1")
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("case", range(len(BELLS)))
 def test_all_zeros_are_found_and_bounded_from_both_sides(case, sign):
@@ -118,6 +119,7 @@ def test_one_layer_of_signs_at_the_ends_of_the_runs():
 # ----------------------------------------------------------------------------------------------------- maps with K⟨h⟩
 
 
+@pytest.mark.slow_with("c01--1-0-2", "1-c14--2-0.5")
 @pytest.mark.parametrize("c0, c1, a, b", [(0, -1, 0, 2), (R(1, 5), -1, 0, 2), (R(1, 5), -1, R(1, 2), R(3, 2)),
                                           (2, -1, -1, 1), (1, R(-1, 10), -2, 0.5), (0, 1, 0, -2)])  # fmt: skip
 def test_zeros_with_terms_K_times_an_average(c0, c1, a, b):

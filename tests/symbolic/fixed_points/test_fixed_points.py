@@ -37,6 +37,7 @@ def assert_relative(ours: float, theirs: float, tolerance: float) -> None:
     assert abs(ours - theirs) <= tolerance * abs(theirs), (ours, theirs)
 
 
+@pytest.mark.slow_with("gelu-1.5-.3-0-expected3")
 @pytest.mark.parametrize(("name", "s", "b", "mu", "expected"), TABLE)
 def test_published_fixed_points(name, s, b, mu, expected):
     point = mf.derive(name, mu=mu).fixed_points(sigma_w=root(s), sigma_b=root(b)).stable[0]
@@ -47,6 +48,7 @@ def test_published_fixed_points(name, s, b, mu, expected):
     assert abs(float(shifted.K.value) / expected[0] - 1) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tanh", "softsign", "silu", "mish", "softplus", "elu", "hard_tanh"])
 def test_the_ball_holds_a_root_of_an_independent_map(name):
     """mpmath's quadrature of hand-written formulas changes sign over the certified interval."""
@@ -63,6 +65,7 @@ def test_the_ball_holds_a_root_of_an_independent_map(name):
             assert planted[0] * planted[1] > 0
 
 
+@pytest.mark.slow
 def test_three_fixed_points_of_gelu():
     """The critical line at K* = 3 holds an unstable fixed point between two stable ones: {1.128521, 3, 52.891031}."""
     line = mf.derive("gelu").critical_line()
@@ -76,6 +79,7 @@ def test_three_fixed_points_of_gelu():
     assert found.reached_from(2).K == found[0].K and found.reached_from(4).K == found[2].K
 
 
+@pytest.mark.slow
 def test_gelu_without_bias_runs_away_or_dies():
     """σ_w² = 2.89: K → 0 below the unstable point, K → ∞ above; Q0 = 1 is above."""
     theory = mf.derive("gelu")
@@ -87,6 +91,7 @@ def test_gelu_without_bias_runs_away_or_dies():
     assert theory.phase(sigma_w=root("2.89"), sigma_b=0).bistable
 
 
+@pytest.mark.fast_with("2")
 @pytest.mark.parametrize("seed", range(4))
 def test_basins_hold_the_orbits(seed):
     """From random K¹ the compiled recursion ends where the basin says."""
@@ -116,6 +121,7 @@ def test_no_fixed_point_and_every_fixed_point():
     assert len(mf.derive("erf", mu=1).fixed_points(sigma_w=1, sigma_b="0.1")) == 0
 
 
+@pytest.mark.slow
 def test_layer_norm_hides_k():
     """R28: K* = (σ_w²B + σ_b²)/(1 - μ²), reached from everywhere; χ_J* of the specification, line 5."""
     for name, chi in (("relu", 0.625), ("erf", 0.6927489681), ("gelu", 0.6195203318)):

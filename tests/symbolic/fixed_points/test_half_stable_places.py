@@ -21,6 +21,7 @@ def at(name):
     return theory, point, {"sigma_w": point.sigma_w, "sigma_b": point.sigma_b}
 
 
+@pytest.mark.slow
 def test_the_point_is_a_fixed_point_of_gelu():
     """K* = (3 + √17)/2 is a double zero of K' - K next to a simple one: three with multiplicity, Descartes' bound.
 
@@ -69,6 +70,7 @@ def test_laws_on_both_sides_of_it():
     assert abs(seen + zeta * math.log(2)) > error  # planted: the other sign
 
 
+@pytest.mark.slow
 def test_decimals_of_a_point_are_the_point_to_their_digits():
     """silu's point has no closed form: its σ's are known to so many digits, and K' touches K to as many."""
     theory, point, place = at("silu")

@@ -42,6 +42,7 @@ NEAR = [
 ]
 
 
+@pytest.mark.fast_with("relu-sqrt(2)+1e-30-0-gap3-chaotic")
 @pytest.mark.parametrize("phi, w, b, gap, name", NEAR)
 def test_the_side_of_one_and_the_distance_from_it(phi, w, b, gap, name):
     found = mf.derive(phi).phase(sigma_w=w, sigma_b=b)
@@ -74,6 +75,7 @@ def test_the_rate_of_J_is_not_lost_where_chi_rounds_to_one():
     assert law.status is Status.CERTIFIED
 
 
+@pytest.mark.fast_with("relu(z)-1-sqrt(2)-0")
 @pytest.mark.parametrize(
     "phi, w, b",
     [("abs(z)-1", 1, 0), ("relu(z)-1", "sqrt(2)", 0), ("abs(z-1)-0.3", 1, "1/2"), ("abs(z)+z/2-1", "2/sqrt(5)", 0)],
@@ -86,6 +88,7 @@ def test_a_constant_chi_is_the_number_that_it_is(phi, w, b):
     assert beside.name == "chaotic"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("w", ["1", "13/10", "sqrt(2)"])
 def test_a_tie_at_an_inexact_fixed_point_is_proved(w):
     theory = mf.derive("erf")
@@ -128,6 +131,7 @@ def assert_says_what_K_does(line, theory) -> None:
         )
 
 
+@pytest.mark.fast_with("relu", "abs(z)+z/2", "abs(z-1)")
 @pytest.mark.parametrize(
     "phi", ["relu", "abs(z)+z/2", "abs(z-1)", "abs(z)-1", "relu(z)-1", "relu(z)+1", "abs(z)+0.5*z-1"]
 )
@@ -156,6 +160,7 @@ def test_zeros_of_polynomials_with_irrational_coefficients():
         assert_zeros(cubic, sp.S.Zero, sp.oo, [sp.sqrt(2)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "phi, scale, half, w, b", [("sqrt(2)*relu(z)-1", 2, 1, "1/2", "1/2"), ("sqrt(3)*abs(z)-1", 3, 0, "1/2", "1")]
 )
@@ -200,6 +205,7 @@ def test_pieces_that_are_equal_after_expansion_are_one():
     assert pieces(sp.Abs(e), x).map(lambda u: u**3).breaks != ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "phi, same, rate, low",
     [("abs(exp(z)-2)", "exp(z)-2", 1.0, 2), ("abs(1-exp(z/2))", "exp(z/2)-1", 0.5, 1)],
@@ -242,6 +248,7 @@ def test_an_average_is_enclosed_without_the_second_moment_of_its_slope():
     assert ball.rad() < 0.02
 
 
+@pytest.mark.slow
 def test_fixed_points_where_the_slope_has_no_fourth_moment():
     """|z - 1|^¾, whose growth no rule bounded: K* against a quadrature, χ_J finite, and none beyond |z|^5/4."""
     (point,) = mf.derive("abs(z-1)**0.75").fixed_points(sigma_w=1, sigma_b=1)

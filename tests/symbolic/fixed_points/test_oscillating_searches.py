@@ -31,6 +31,7 @@ def assert_is_a_fixed_point(point, sigma_w, sigma_b) -> None:
     assert abs(sigma_w**2 * average(lambda z: slope(z) ** 2, K) - float(point.chi_J)) < 1e-9
 
 
+@pytest.mark.slow
 def test_fixed_points_of_an_oscillating_activation():
     theory = mf.derive("tanh(z) + 0.3*sin(2*z)")
     (point,) = theory.fixed_points(sigma_w=1, sigma_b="0.1")
@@ -39,6 +40,7 @@ def test_fixed_points_of_an_oscillating_activation():
         assert_is_a_fixed_point(point, 1.001, 0.1)
 
 
+@pytest.mark.slow
 def test_a_search_does_not_depend_on_what_was_asked_before():
     """The range is by what averages cost when nothing is remembered of them."""
     theory = mf.derive("z*erf(z) + 0.3*sin(2*z)")
@@ -46,6 +48,7 @@ def test_a_search_does_not_depend_on_what_was_asked_before():
     assert first.message == again.message and "a search from K = 1e-12 to 1e+04" in first.message
 
 
+@pytest.mark.slow
 def test_a_search_for_counted_zeros_stops_too():
     """At σ_w = 1.01 the zeros are counted first, and the search for them went to K = 1e12, for hours."""
     before = balls.evaluations()

@@ -66,6 +66,7 @@ def test_without_a_bound_of_the_range_an_empty_range_proves_nothing(end, monkeyp
     assert_open(found(PAIR), 0, "the signs at K -> 0 and K -> oo say that one is missed")
 
 
+@pytest.mark.slow
 def test_the_last_block_is_no_ceiling_where_the_integral_converges(monkeypatch):
     """G > 0 far out, but ∫G = 2√(π/8) - 5√π/2 + π/200 < 0 decides: no bound holds above, and a zero may lie there."""
     g = 2 * sp.exp(-8 * z**2) - 5 * z**2 * sp.exp(-(z**2)) + 1 / (1 + z**2) ** 2 / 100
@@ -95,6 +96,7 @@ def test_what_lies_beyond_the_doubles_is_said():
     assert near.status is Status.CERTIFIED and float(near[0].K.value) == pytest.approx(1e26)
 
 
+@pytest.mark.slow
 def test_a_far_sign_that_is_not_known_leaves_critical_points_open():
     """|z| + c e^{-z²}: the masses and ∫φφ″ are 4c - c²√(π/2), which is 0 at c = 4√(2/π)."""
     tuned = mf.derive("abs(z) + 4*sqrt(2/pi)*exp(-z**2)").critical_points()
@@ -107,6 +109,7 @@ def test_a_far_sign_that_is_not_known_leaves_critical_points_open():
 # ------------------------------------------------------------------------------------------------- fixed points
 
 
+@pytest.mark.slow
 def test_an_undecided_start_is_said_and_not_dropped():
     """atan 2 + atan 3 = 3π/4, so that φ(0) = 0, which no digits prove."""
     theory = mf.derive("tanh(z) + atan(2) + atan(3) - 3*pi/4")
@@ -205,6 +208,7 @@ def numbers(place: dict[str, str]) -> dict[str, sp.Expr]:
     return {name: sp.Rational(value) for name, value in place.items()}
 
 
+@pytest.mark.slow
 def test_a_line_that_a_search_met_says_that_others_may_exist(monkeypatch):
     """Planted: the completeness of the search taken away."""
     line = mf.derive("gelu").critical_line()

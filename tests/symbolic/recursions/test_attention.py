@@ -75,6 +75,7 @@ def canonical(e: sp.Expr) -> sp.Expr:
     return sp.expand(e.replace(lambda x: type(x).__name__ == "Overlap", lambda x: x.func(*map(sp.expand, x.args))))
 
 
+@pytest.mark.slow_with("J_ab")
 @pytest.mark.parametrize("name", ["K", "K_ab", "J", "J_ab"])
 def test_the_map_is_the_one_derived_by_hand(name):
     block = Residual(Sequential((heads(), own("o"))), "mu")
@@ -125,6 +126,7 @@ def test_qk_norm_hides_deviations_of_queries_and_keys():
 # ------------------------------------------------------------------------------------------------- two inputs, shares
 
 
+@pytest.mark.slow
 def test_two_inputs_that_are_one_have_its_law():
     block = Residual(Sequential((LayerNorm(affine=False), heads(), own("o"))))
     both, one = across(block).flat(), exchangeable(block).flat()
@@ -145,6 +147,7 @@ def test_two_inputs_that_are_one_have_its_law():
     assert sp.simplify(crossed) != 0
 
 
+@pytest.mark.slow
 def test_shares_of_matrices_add_up_to_the_tangent_kernel():
     block = Residual(Sequential((LayerNorm(affine=False), heads(), own("o", "sigma_b"))))
     parts, whole = shares(block), exchangeable(block).flat()["Theta"]
@@ -217,6 +220,7 @@ def test_the_line_between_order_and_chaos_is_an_object():
     assert float(gelu.at(sigma_1=1, sigma_v=1, sigma_o=1)[0].value) ** 2 == pytest.approx(32.65, abs=5e-3)
 
 
+@pytest.mark.slow_with("post-1/2-3-0.2")
 @pytest.mark.parametrize(("norm", "mu", "sigma_1", "sigma_v"), [
     ("post", 1, 3.5, 1), ("post", "1/2", 3, 0.2), ("pre", "1/2", 4, 1),
 ])  # fmt: skip
@@ -248,6 +252,7 @@ def test_where_there_is_no_line():
         line.at(sigma_q=1)
 
 
+@pytest.mark.slow
 def test_entropy_is_that_of_every_softmax():
     theory = mf.derive("relu", architecture="gpt", heads=8, causal=False)
     run = theory.propagate(depth=3, tokens=4, quantities=("K", "entropy"), **SIGMAS)
@@ -255,6 +260,7 @@ def test_entropy_is_that_of_every_softmax():
     assert np.array_equal(run["entropy[1]"], one["entropy[1]"])
 
 
+@pytest.mark.slow
 def test_relu_never_keeps_tokens_apart():
     theory = mf.derive("relu", architecture="gpt", heads=8, causal=False)
     for sigma_2 in (1, 30):
@@ -268,6 +274,7 @@ def test_post_norm_attention_contracts_by_the_skip():
     assert found.name == "ordered" and found.chi_J.value == sp.Rational(4, 13)
 
 
+@pytest.mark.slow
 def test_alone_attention_takes_the_third_power():
     """1 − c′ = (1 − c)³ σ²(T − 1)/T² without a skip, to leading order, and c′ to all digits of 1 − c."""
     theory = mf.derive(Sequential((Attention(8, query=own("q"), key=own("k")), Dense())))
@@ -287,6 +294,7 @@ def test_alone_attention_takes_the_third_power():
         assert made == pytest.approx(3 * np.log(gap) + np.log(15 / 256), abs=tolerance)
 
 
+@pytest.mark.slow
 def test_collapsed_tokens_are_one_token():
     block = nets.gpt("relu", heads=8, causal=False).block
     one = collapsed(block).doit()
@@ -296,6 +304,7 @@ def test_collapsed_tokens_are_one_token():
     assert sp.simplify(near["J"] / J - plain["J"].subs(K, K + 1) / J).free_symbols  # attention adds to K alone
 
 
+@pytest.mark.slow
 def test_tokens_end_where_the_feed_forward_layer_keeps_them():
     """Where a norm holds K, at the end of a run; where K grows, at the end of a long one."""
     held = mf.derive("erf", architecture="gpt", heads=8, causal=False, norm="post")
@@ -324,6 +333,7 @@ def test_tokens_end_twice_beyond_the_edge_of_order():
     assert found[1].stability == "stable" and found[1].c == pytest.approx(0.6313, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_against_the_limit_of_many_tokens():
     """T = 512, ρ = .3, σ = 1.5 √(log T): the T → ∞ theory has K′ − K_ab′ = 0, the exact one .1266."""
     theory = mf.derive(Sequential((heads(), own("o"))))
@@ -358,6 +368,7 @@ def test_where_queries_learn_at_collapse():
     assert ratio == pytest.approx(gap**2 * 4 * 15 / 256, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_laws_leave_open_what_the_way_to_collapse_decides():
     """K − 3l/2 grows as l^(1/3) and log J − log l depends on the start: neither is O(1) or known."""
     theory = mf.derive("relu", architecture="gpt", heads=8, causal=False)
@@ -391,6 +402,7 @@ def test_sampled_J_keeps_its_digits_where_tokens_are_alike():
     assert drawn.mean() == pytest.approx(float(mf.derive(block).propagate(quantities=("J",), **at).log_J[-1]), abs=0.1)
 
 
+@pytest.mark.slow_with("settings4-all 0")
 @pytest.mark.parametrize(("settings", "match"), [
     ({"correlation": -0.34}, "lies in"),
     ({"c_same": 1.5, "c_other": 0, "quantities": ("K_same",)}, "contradict"),
@@ -422,6 +434,7 @@ def test_a_check_compares_tokens():
     assert wrong.passed  # another theory beside its own networks
 
 
+@pytest.mark.slow
 def test_a_language_model_gets_its_deviations():
     found = mf.recommend("gpt", depth=13, width=768, heads=12, context=32)
     gpt2 = found.recipes[0]
@@ -447,6 +460,7 @@ def test_what_recommend_needs_of_a_language_model(settings, match):
         mf.recommend("gpt", depth=5, width=96, **settings)
 
 
+@pytest.mark.fast_with("encoder_postln")
 @pytest.mark.parametrize("preset", ["llama", "encoder_postln", "peri", "deepnorm"])
 def test_every_placement_of_norms_gets_an_answer(preset):
     more = {"alpha": 2} if preset == "deepnorm" else {}
@@ -473,6 +487,7 @@ def test_recommend_keeps_what_the_record_says():
     assert beside.followed.least_share > 0.24 and beside.followed.shares.shape == (2, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mu", ["1/2", "9/10", "6/5"])
 def test_skips_of_other_strengths_get_finite_deviations(mu):
     found = recommended("gpt", heads=8, mu=mu)
@@ -506,6 +521,7 @@ def test_what_has_no_meaning_for_tokens_says_what_has(ask):
         ask(mf.derive("relu", architecture="gpt", heads=8, causal=False))
 
 
+@pytest.mark.slow
 def test_tables_of_attention_are_set():
     for theory in (mf.derive("relu", architecture="gpt", causal=False), mf.derive(Sequential((Attention(8), Dense())))):
         assert "Phi" in theory.latex() and "Phi" in str(theory.table())
@@ -599,6 +615,7 @@ def pre_norm(act: str = "gelu") -> Sequential:
     return Sequential((Residual(Sequential((LayerNorm(affine=False), attention, own("o")))), Residual(plain)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", ["gelu", pytest.param("gate", marks=pytest.mark.slow)])
 def test_networks_have_the_shares_of_every_matrix(act):
     """Θ by kind of matrix: Σ over the entries w of one matrix of (∂z/∂w)², by gradients of networks."""

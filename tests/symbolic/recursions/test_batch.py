@@ -61,6 +61,7 @@ def test_what_a_norm_makes_of_any_function_has_mean_zero_and_variance_one():
         assert found["K_ab"] == sigma_b**2
 
 
+@pytest.mark.slow
 def test_jacobians_of_the_issue():
     """ReLU, |B| = 8, σ_w = 1.4, σ_b = .3: J^{1,12} by the pair (J, J_ab); one-block Jacobians multiplied miss it."""
     for mu, true, product in ((0, 200.58, 66.09), (Fraction(7, 10), 24.727, 12.89), (1, 14.007, 12.06)):
@@ -75,6 +76,7 @@ def test_jacobians_of_the_issue():
         assert abs(total / true - 1) > 0.1
 
 
+@pytest.mark.fast_with("256-1.473234")
 @pytest.mark.parametrize(("size", "rate"), [(8, 1.788190), (64, 1.493063), (256, 1.473234)])
 def test_growth_per_layer_of_a_finite_batch(size, rate):
     rho = -1 / (size - 1)
@@ -111,6 +113,7 @@ def one_layer(f, slope, size, K_, K_ab_, own, between, neurons=400_000, seed=0):
     return [(p.mean(), p.std() / math.sqrt(neurons)) for p in parts]
 
 
+@pytest.mark.slow
 def test_any_activation_against_the_exact_layer():
     """tanh, |B| = 10: every map, from a state with J_ab ≠ 0; a sign of J_ab's map turned is seen."""
     state = {K: 1.3, K_ab: 0.4}
@@ -125,6 +128,7 @@ def test_any_activation_against_the_exact_layer():
     assert abs(true[3][0] + ours[3]) > 10 * true[3][1]
 
 
+@pytest.mark.slow
 def test_a_batch_of_any_size_has_no_less_than_four():
     with pytest.raises(mf.MeanFieldError, match=r"from .B. = 4 on"):
         theory(BN, RELU, D, batch=3)
@@ -216,6 +220,7 @@ def test_without_skip_gradients_grow_against_the_signal():
     assert np.allclose(diagram.chi_J, math.pi / (math.pi - 1), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_gains_that_fall_make_every_jacobian_one_and_scale_the_batch():
     depth = 10
     shrink = math.sqrt((math.pi - 1) / math.pi)
@@ -253,6 +258,7 @@ def test_tokens_at_the_level_of_means():
     assert (mixed["K_ab"], mixed["J_ab"]) == (0, 0)
 
 
+@pytest.mark.slow
 def test_affine_maps_are_the_identity_but_for_what_they_train():
     with_, without = theory(AffineNorm(), TANH, D), theory(TANH, D)
     assert with_.recursion("K", "J") == without.recursion("K", "J")

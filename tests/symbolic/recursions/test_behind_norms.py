@@ -74,6 +74,7 @@ def assert_layer(run, truth):
             raise AssertionError(f"{name} is {found}, not {value}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_against_quadrature(pair):
     first, second = map(Nonlinearity, pair)

@@ -146,6 +146,7 @@ def predicted(recursion, quantities, at: dict) -> list[float]:
     return [float(e.subs({s: sp.Float(at[s.name], 30) for s in symbols}).evalf(12)) for e in found]
 
 
+@pytest.mark.fast_with("plain", "skip", "scaled", "post", "affine", "pooled", "products", "skip of one z")
 @pytest.mark.parametrize("name", BLOCKS)
 def test_one_step_of_two_inputs(name):
     theory = mf.derive(architecture=BLOCKS[name])
@@ -156,6 +157,7 @@ def test_one_step_of_two_inputs(name):
     assert predicted(theory.recursion(*START), START, {**AT, **START}) == pytest.approx(truth, rel=1e-10)
 
 
+@pytest.mark.slow_with("two layers", "pre without affine", "post")
 @pytest.mark.parametrize("name", [n for n in BLOCKS if not n.startswith(("gate, normed", "act", "skip inside"))])
 def test_one_step_of_a_distance(name):
     theory = mf.derive(architecture=BLOCKS[name])

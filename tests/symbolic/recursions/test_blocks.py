@@ -28,6 +28,7 @@ TANGENT = {
 }
 
 
+@pytest.mark.slow_with("pre-0")
 @pytest.mark.parametrize(("norm", "mu"), list(TANGENT))
 def test_tangent_kernels(norm, mu):
     for name, expected in zip(("erf", "gelu", "relu"), TANGENT[norm, mu]):
@@ -55,6 +56,7 @@ def test_layer_norm_recursions_symbolically():
     assert abs(sp.N(closed(wrong - chi).subs({K: 2, sigma_w: 1}))) > 0.1
 
 
+@pytest.mark.slow
 def test_input_jacobian_of_a_finite_input():
     """Specification § 8, line 6; the printed (B.8) keeps the correction of layer 2 only and is refused from layer 3
     on."""
@@ -69,6 +71,7 @@ def test_input_jacobian_of_a_finite_input():
     assert np.allclose(wide.log_J0, plain.log_J + np.log(1.3**2), atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kw", [{}, {"mu": 0.7}, {"norm": "act", "mu": 0.5}], ids=str)
 def test_input_jacobian_against_networks(kw):
     report = mf.check(
@@ -109,6 +112,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "order", [pytest.param(o, marks=[pytest.mark.slow] * (o in ("norm between", "twice"))) for o in ORDERS]
 )
@@ -130,6 +134,7 @@ def test_any_order_of_blocks_against_networks(order):
         assert np.any(gap > 4 * error + 1e-9), name
 
 
+@pytest.mark.fast_with("{'norm': 'act', 'mu': '1/2'}")
 @pytest.mark.parametrize(
     "kw", [{"norm": "pre"}, {"norm": "act"}, {"norm": "pre", "mu": 1}, {"norm": "act", "mu": "1/2"}], ids=str
 )
@@ -143,12 +148,14 @@ def test_correlation_maps_with_layer_norm_against_networks(kw):
     assert max(abs(r.measured - run.K_ab[r.layer - 1]) / r.standard_error for r in rows) > 4
 
 
+@pytest.mark.slow
 def test_equal_inputs_stay_equal():
     for name, kw in (("tanh", {"norm": "pre"}), ("erf", {"norm": "act", "mu": 1})):
         run = mf.derive(name, **kw).propagate(sigma_w=1.3, sigma_b=0.3, depth=8, correlation=1.0)
         assert np.allclose(run.c, 1, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_layer_dependent_skip_strength():
     """μ_l per layer in theory and in networks."""
     depth, theory = 8, mf.derive("erf", mu="mu")

@@ -86,11 +86,61 @@ def assert_same_numbers(theory: mf.Theory, kind: str, kept: dict, tolerance: flo
         )
 
 
+@pytest.mark.slow_with(
+    "Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), Dense(),)), mu=Fraction(1, 2)) one_input",
+    "Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), Dense(),)), mu=Fraction(1, 2)) two_inputs",
+    "Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), Dense(),)), mu=Fraction(1, 2)) input_jacobian",
+    "Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), LayerNorm(False), Dense(),)), "
+    "mu=Fraction(1, 2)) one_input",
+    "Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), LayerNorm(False), Dense(),)), "
+    "mu=Fraction(1, 2)) two_inputs",
+    "Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), LayerNorm(False), Dense(),)), "
+    "mu=Fraction(1, 2)) input_jacobian",
+    "Sequential((Nonlinearity(activation('tanh')), LayerNorm(), Nonlinearity(activation('gelu')), Dense(),)) one_input",
+    "Sequential((Nonlinearity(activation('tanh')), LayerNorm(), Nonlinearity(activation('gelu')), "
+    "Dense(),)) two_inputs",
+    "Sequential((Nonlinearity(activation('tanh')), LayerNorm(), Nonlinearity(activation('tanh')), Dense(),)) one_input",
+    "Sequential((Nonlinearity(activation('tanh')), LayerNorm(), Nonlinearity(activation('tanh')), "
+    "Dense(),)) two_inputs",
+)  # fmt: skip
 @pytest.mark.parametrize(("text", "kind"), marked([(t, k) for t in DATA for k in KINDS if "state" in DATA[t][k]]))
 def test_maps(text, kind):
     assert_same_maps(getattr(mf.derive(architecture=read_architecture(text)), kind), DATA[text][kind])
 
 
+@pytest.mark.slow_with(
+    "Residual(Sequential((LayerNorm(), Nonlinearity(activation('tanh')), Dense(),)), mu=Param('mu')) one_input",
+    "Residual(Sequential((LayerNorm(), Nonlinearity(activation('tanh')), Dense(),)), mu=Param('mu')) two_inputs",
+    "Residual(Sequential((LayerNorm(), Nonlinearity(activation('tanh')), Dense(),)), mu=Param('mu')) input_jacobian",
+    "Residual(Sequential((LayerNorm(), Nonlinearity(activation('tanh')), LayerNorm(), Dense(),))) one_input",
+    "Residual(Sequential((LayerNorm(), Nonlinearity(activation('tanh')), LayerNorm(), Dense(),))) two_inputs",
+    "Residual(Sequential((LayerNorm(), Nonlinearity(activation('tanh')), LayerNorm(), Dense(),))) input_jacobian",
+    "Residual(Sequential((LayerNorm(), Nonlinearity(activation('tanh')), LayerNorm(), "
+    "Nonlinearity(activation('tanh')), Dense(),))) one_input",
+    "Residual(Sequential((LayerNorm(), Nonlinearity(activation('tanh')), LayerNorm(), "
+    "Nonlinearity(activation('tanh')), Dense(),))) two_inputs",
+    "Residual(Sequential((LayerNorm(False), Nonlinearity(activation('tanh')), LayerNorm(False), "
+    "Nonlinearity(activation('tanh')), Dense(),))) one_input",
+    "Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), Dense(),)), mu=Fraction(1, 2)) one_input",
+    "Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), Dense(),)), mu=Fraction(1, 2)) two_inputs",
+    "Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), Dense(),)), mu=Fraction(1, 2)) input_jacobian",
+    "Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), LayerNorm(False), Dense(),)), "
+    "mu=Fraction(1, 2)) one_input",
+    "Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), LayerNorm(False), Dense(),)), "
+    "mu=Fraction(1, 2)) two_inputs",
+    "Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), LayerNorm(False), Dense(),)), "
+    "mu=Fraction(1, 2)) input_jacobian",
+    "Residual(Sequential((Nonlinearity(activation('tanh')), LayerNorm(), "
+    "Nonlinearity(activation('tanh')), Dense(),))) one_input",
+    "Sequential((Nonlinearity('relu'), LayerNorm(), LayerNorm(), Dense(),)) input_jacobian",
+    "Sequential((Nonlinearity('relu'), LayerNorm(False), Dense(),)) input_jacobian",
+    "Sequential((Nonlinearity('relu'), LayerNorm(False), LayerNorm(False), Dense(),)) input_jacobian",
+    "Sequential((Nonlinearity(activation('relu')), LayerNorm(), LayerNorm(), Dense(),)) input_jacobian",
+    "Sequential((Nonlinearity(activation('tanh')), LayerNorm(), Nonlinearity(activation('gelu')), Dense(),)) one_input",
+    "Sequential((Residual(Nonlinearity(activation('tanh')), mu=Fraction(1, 2)), Dense(),)) one_input",
+    "Sequential((Residual(Nonlinearity(activation('tanh')), mu=Fraction(1, 2)), Dense(),)) two_inputs",
+    "Sequential((Residual(Nonlinearity(activation('tanh')), mu=Fraction(1, 2)), Dense(),)) input_jacobian",
+)  # fmt: skip
 @pytest.mark.parametrize(("text", "kind"), marked(NUMBERS, slow=("two_inputs",)))
 def test_numbers(text, kind):
     assert_same_numbers(mf.derive(architecture=read_architecture(text)), kind, DATA[text][kind]["numbers"])

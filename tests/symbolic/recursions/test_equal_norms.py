@@ -37,6 +37,7 @@ def test_the_distance_is_what_the_covariances_say(phi, shape):
         assert abs(layer["distance"] - 2.001 * (layer["K"] - layer["K_ab"])) > 1e-6
 
 
+@pytest.mark.slow
 def test_through_two_dense_layers_and_twice_the_same_phi():
     """Inner distances are named by their share of the outer one."""
     branch = mf.Sequential((mf.Nonlinearity("gelu"), mf.Dense(), mf.Nonlinearity("relu"), mf.Dense()))
@@ -104,6 +105,7 @@ def arc_cosine(sigma_w2: str, sigma_b2: str, depth: int, c0: str = "0") -> list:
         return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma_w2", ["1.5", "2", "2.5"])
 def test_gamma_of_relu_beyond_all_doubles(sigma_w2):
     exact = arc_cosine(sigma_w2, "0.1", 2000)
@@ -140,6 +142,7 @@ def trapezoid_pair(phi, sigma_w: float, sigma_b: float, c0: float, depth: int, n
     return np.array(out).T
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("phi", "c0"),
     [
@@ -207,6 +210,10 @@ def test_the_measured_error_sees_a_rule_with_too_few_nodes(monkeypatch):
 # ------------------------------------------------------------------------------------------------ coordinates
 
 
+@pytest.mark.slow_with(
+    "{}-names0", "{}-names1", "{}-names2", "{}-names3", "{'residual': True, 'mu': '1/2'}-names0",
+    "{'residual': True, 'mu': '1/2'}-names3",
+)  # fmt: skip
 @pytest.mark.parametrize("names", [("K", "c"), ("gamma",), ("sigma_mu2", "sigma_y2"), ("c", "J")])
 @pytest.mark.parametrize("shape", [SHAPES[0], SHAPES[1], SHAPES[3]], ids=str)
 def test_coordinates_are_the_same_state(names, shape):

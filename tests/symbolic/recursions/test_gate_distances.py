@@ -42,6 +42,7 @@ def following(first, depth, u=(W, B), v=(W, B), normed=False):
     return np.array(K)
 
 
+@pytest.mark.slow_with("given0-own0--0.5")
 @pytest.mark.parametrize("c0", [-0.5, 0.3, 0.99])
 @pytest.mark.parametrize(
     ("given", "own"),
@@ -59,6 +60,7 @@ def test_distances_of_equal_norms(given, own, c0):
     assert run.distance == pytest.approx(2 * (K[:, 0, 0] - K[:, 0, 1]), rel=1e-10)
 
 
+@pytest.mark.slow_with("-0.5")
 @pytest.mark.parametrize("c0", [-0.5, 0.3, 0.99])
 def test_distances_behind_a_layer_norm(c0):
     theory = mf.derive(architecture=Sequential((Gate("relu"), LayerNorm(), Dense())))

@@ -163,6 +163,7 @@ def test_the_distance_keeps_its_digits(ratio):
 # ------------------------------------------------------------------------------------------------------ criticality
 
 
+@pytest.mark.slow
 def test_what_a_gate_does_to_criticality():
     """Where φ is homogeneous χ_K = χ_J, which is 2 at the point from which K grows without bound; the critical line is
     where that point and the one that attracts meet."""
@@ -178,6 +179,7 @@ def test_what_a_gate_does_to_criticality():
     assert above.status is Status.CERTIFIED and above.unbounded is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("phi", "at"), [("silu", 3), pytest.param("tanh", 0.8, marks=pytest.mark.slow)])
 def test_both_slopes_on_the_critical_line(phi, at):
     """χ_K - χ_J = σ_w² V⟨φφ″⟩ as it is σ_w²⟨φφ″⟩ without the gate: both are 1 at the K* of φ itself."""
@@ -202,6 +204,7 @@ def crossings(phi, w, b, own):
     return k[:-1][signs[1:] != signs[:-1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("phi", "f"), [("silu", silu), ("sigmoid", lambda v: (1 + np.tanh(v / 2)) / 2)])
 def test_fixed_points_against_a_grid(phi, f):
     for (w, b), own in itertools.product([(1.2, 0.2), (0.7, 0.9), (1.5, 1.4)], (False, True)):
@@ -340,6 +343,7 @@ LINED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "two Dense")) for n in LINED])
 def test_lines_with_the_inner_variance_as_parameter(name):
     """The certified fixed point there has χ_J = 1 and the line's χ_K, and V is the variance that it should be."""

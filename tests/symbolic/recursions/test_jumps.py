@@ -98,6 +98,7 @@ def test_a_phi_of_constant_modulus_is_chaotic(formula):
     assert still.name == "ordered" and still.chi_J.value == 0  # the contrast: nobody sees it jump
 
 
+@pytest.mark.slow_with("{}", "{'norm': 'pre'}")
 @pytest.mark.parametrize("settings", [{}, {"norm": "pre"}, {"norm": "act"}, {"residual": True, "mu": 0.5}], ids=str)
 def test_sign_by_its_arcsine(settings):
     """c = (σ_w² (2/π) asin c + σ_b²)/(σ_w² + σ_b²), with a skip and behind norms, too; every verb says so."""
@@ -169,6 +170,7 @@ def apart_by_orthants(steps, V, gap):
         return total
 
 
+@pytest.mark.slow_with("one step")
 @pytest.mark.parametrize(
     ("formula", "steps"),
     [(STEP, [(mp.mpf("0.3"), 2)]), (STAIR, [(mp.mpf("0.3"), 0.5), (mp.mpf("0.29"), 0.5)])],
@@ -240,6 +242,7 @@ def test_where_k_leaves_the_jump_behind():
 # ------------------------------------------------------------------------------------------------------- what is said
 
 
+@pytest.mark.slow
 def test_whether_c_is_odd_is_proved_or_only_seen(monkeypatch):
     """C(-1) + 1 = 2σ_b²/K is below rounding at σ_b = 1e-7: floats see an odd map, which it is not."""
     theory, at = mf.derive("sign"), dict(sigma_w=2, sigma_b="1e-7")
@@ -252,6 +255,7 @@ def test_whether_c_is_odd_is_proved_or_only_seen(monkeypatch):
     assert theory.correlations(sigma_w=2, sigma_b=1).status is Status.CERTIFIED  # floats do show that it is not odd
 
 
+@pytest.mark.slow
 def test_refusals_cut_formulas():
     long = " + ".join(f"<sech(z_a)**{n}*sech(z_b)**{n}>_{{K_aa, K_ab, K_bb}}/{n}" for n in range(2, 40))
     said = str(MeanFieldError(f"{long} is not compiled; ask for K."))
@@ -264,6 +268,7 @@ def test_refusals_cut_formulas():
     assert len(str(error.value)) < 300
 
 
+@pytest.mark.slow_with("start2", "start3")
 @pytest.mark.parametrize(
     "start",
     [{"K": 0.0}, {"K": [1.0, 0.0]}, {"K_aa": 1.0, "K_bb": 0.0, "K_ab": 0.0}, {"sigma_mu2": 0.0, "sigma_y2": 0.0}],

@@ -14,6 +14,7 @@ PLACE, NO_WEIGHTS = {"sigma_w": 1.2, "sigma_b": 0.3}, {"sigma_w": 0, "sigma_b": 
 NORMED = Sequential((BatchNorm(), RELU, D))
 
 
+@pytest.mark.slow_with("block0-place0-None", "block0-place0-8", "block1-place1-None", "block1-place1-8")
 @pytest.mark.parametrize("batch", [None, 8])
 @pytest.mark.parametrize(
     ("block", "place"),
@@ -39,6 +40,7 @@ def test_a_neuron_that_is_constant_over_the_batch_is_named(block, place, batch):
     assert "layers end at 1" in repr(run)
 
 
+@pytest.mark.slow
 def test_points_of_a_grid_are_counted_and_other_points_are_answered():
     theory = mf.derive(architecture=NORMED)
     with pytest.raises(mf.MeanFieldError, match="at 1 of 3 points"):
@@ -50,6 +52,7 @@ def test_points_of_a_grid_are_counted_and_other_points_are_answered():
         theory.propagate(sigma_w=[1.2, 0.0, 1.2], sigma_b=0.3, depth=3, layerwise=True)
 
 
+@pytest.mark.slow
 def test_what_float64_cannot_average_behind_an_activation_says_what_to_do():
     theory = mf.derive(architecture=Sequential((RELU, BatchNorm(), D)))
     with pytest.raises(mf.MeanFieldError, match=r"BatchNorm behind this activation.*measure the network"):
@@ -70,6 +73,7 @@ def test_a_gate_that_is_held_at_one_value():
     np.testing.assert_allclose(run.J, (w * w / 4) ** np.arange(4), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_block_that_carries_nothing_on():
     """J = 0 in theory and in networks; the sampled theory, which divides by it, says so."""
     closed = Dense(sigma_w=0, sigma_b=0)

@@ -52,6 +52,7 @@ def assert_normalizing_twice_is_once(case: str) -> None:
         assert_same_recursion(recursion(once), recursion(twice))
 
 
+@pytest.mark.slow_with("with a skip")
 @pytest.mark.parametrize("case", list(TWICE))
 def test_normalizing_twice_is_normalizing_once(case):
     assert_normalizing_twice_is_once(case)
@@ -71,10 +72,12 @@ def assert_gains_count_twice() -> None:
     assert sp.simplify(closed(after[1] - after[0]) - 2 * 2 * sigma_w**2) == 0  # ⟨y²⟩ + 1 = 2, twice
 
 
+@pytest.mark.slow
 def test_trained_gains_of_two_norms_enter_the_tangent_kernel_twice():
     assert_gains_count_twice()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [(LayerNorm(), LayerNorm(), "erf"), ("relu", LayerNorm(), LayerNorm())], ids=str)
 def test_two_norms_against_networks(parts):
     """Theta of explicit networks with two LayerNorms in a row; the theory of one LayerNorm is refused."""
@@ -198,6 +201,7 @@ CASES = {
 }
 
 
+@pytest.mark.fast_with("quadratic, plain")
 @pytest.mark.parametrize("case", list(CASES))
 def test_j0_under_a_norm_whose_activation_has_a_mean(case):
     phi, block, norm, mu = CASES[case]
@@ -253,6 +257,7 @@ def sech2(z):
     return mp.sech(z) ** 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "functions"),
     [

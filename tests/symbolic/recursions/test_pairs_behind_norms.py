@@ -129,6 +129,7 @@ def assert_layer(first, second, quantities=QUANTITIES, error=0.0, close=1e-11, v
         assert g > 0 or "distance" not in quantities or run.values["log_distance"][i, 1] == -math.inf
 
 
+@pytest.mark.slow
 def test_a_layer_against_quadrature_of_the_texts():
     places = dict(quantities=("K", "K_ab"), variances=(1.73, 40.0), gaps=(0.0, 0.02, 0.5, 1.9))
     assert_layer("relu", "relu", **places)
@@ -145,6 +146,7 @@ def test_all_of_a_layer_against_quadrature_of_the_texts(pair):
     assert_layer(*pair)
 
 
+@pytest.mark.slow
 def test_what_is_a_little_off_is_measured():
     """The kink's place and a parameter, off in the seventh digit, in the error that a module is stored with."""
     recursion = behind("relu", "relu").equal_norms.only("K", "K_ab")

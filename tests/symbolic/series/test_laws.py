@@ -57,6 +57,7 @@ def test_powers_against_series():
         law((1, 1, 1), (1, 0)) ** HALF
 
 
+@pytest.mark.slow
 def test_floats_leave_no_constant_behind():
     """c·(1/c) of a float of 30 digits is 1 to rounding: what is left of 1 - 1 is no term of the quotient."""
     for k in range(40):

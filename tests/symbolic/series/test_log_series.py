@@ -85,6 +85,7 @@ def test_series_are_numbers(kind):
         assert over(times(one, other), other) == one
 
 
+@pytest.mark.slow_with("slope3--1-rational", "slope3--1-basis")
 @pytest.mark.parametrize("kind", ["rational", "basis"])
 @pytest.mark.parametrize("slope, logs", [((0, 0), 0), ((1, 0), 0), ((0, 1), R(1, 2)), ((R(1, 2), 0), -1), ((0, 0), -1)])
 def test_a_linear_equation_in_l_is_solved(kind, slope, logs):

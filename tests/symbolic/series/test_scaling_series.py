@@ -191,6 +191,7 @@ def test_the_logarithm_of_a_power_series():
         assert sp.expand(exact.removeO() - sum(c * x ** (2 * p) for p, c in found.items())) == 0
 
 
+@pytest.mark.slow_with("gain3")
 @pytest.mark.parametrize(
     "gain", [{2: -1, 3: 2}, {3: -2, 5: 1}, {R(3, 2): -1, 2: 1}, {R(5, 3): -R(1, 2), R(7, 3): R(1, 5)}]
 )

@@ -77,6 +77,7 @@ def assert_law_holds(phi, beta, size) -> None:
     assert_spreads([one["fisher"] for one in ways], judged(phi, beta, size, far), far)
 
 
+@pytest.mark.slow
 def test_the_law_follows_the_flow():
     for phi, beta, size in points(4, 21, ("tanh", "relu")):
         assert_law_holds(phi, beta, size)
@@ -97,6 +98,7 @@ LEFT_OUT = [  # a place where each group is the extreme one
 ]
 
 
+@pytest.mark.fast_with("relu-beta3-size3-b of the outer Dense")
 @pytest.mark.parametrize(("phi", "beta", "size", "group"), LEFT_OUT)
 def test_a_group_left_out_and_a_wrong_exponent_fail(phi, beta, size, group):
     beta = [Fraction(b) for b in beta]
@@ -183,6 +185,7 @@ PLAIN = [  # φ, its loop, σ_w, σ_b, μ, exponent in l (None: exponential), co
 ]
 
 
+@pytest.mark.slow_with("tanh-loop0-2-0.1-0", "tanh-loop4-3/2-0.3-1/2")
 @pytest.mark.parametrize(("phi", "loop", "sigma_w", "sigma_b", "mu"), PLAIN)
 def test_the_law_off_and_at_criticality(phi, loop, sigma_w, sigma_b, mu):
     """Exponential in the depth off criticality, by either sign of log χ; a power or bounded at it."""
@@ -198,6 +201,7 @@ def test_the_law_off_and_at_criticality(phi, loop, sigma_w, sigma_b, mu):
     assert bool(law.stretched) == (abs(rows[399] - 2 * rows[199]) < 0.2 * rows[199] > 1)
 
 
+@pytest.mark.slow
 def test_networks_have_the_diagonal():
     """Mean squared gradients per entry of networks of width 200, in either phase: the ratio of the theory's, which
     grows with the depth as the law says."""

@@ -303,6 +303,7 @@ def checked(phi: str = "tanh", networks: int = 100, names=("K", "J", "G_z", "G_w
     return mf.check(theory, **sizes)
 
 
+@pytest.mark.slow
 def test_networks_of_varying_widths():
     report = checked()
     assert report.passed, str(report)
@@ -311,6 +312,7 @@ def test_networks_of_varying_widths():
     assert len([r for r in report.rows if r.quantity == "G_w[1]"]) == 7  # the input layer is the last Dense
 
 
+@pytest.mark.fast_with("own")
 @pytest.mark.parametrize("backward", ["own", "copy"])
 def test_fresh_weights_in_the_backward_pass(backward):
     """Both agree with the theory; the forward pass is the same, the gradients are others, and drawn the same twice."""
@@ -368,6 +370,7 @@ def test_checks_and_planted_errors(name):
     heavier(False, name, {"sigma_v": "1.53"}, 16384, 200, ("K_aa", "K_ab"), correlation=0.5)
 
 
+@pytest.mark.slow
 def test_the_printed_recursion_of_two_inputs_fails():
     """Line 5: ⟨h_a h_b⟩ of a layer comes from the x of the layer before, not from its h."""
     theory = mf.derive("relu", architecture="full_residual", sigma_v=1, sigma_a=1, beta_v="1/2", beta_w="1/5")
@@ -424,6 +427,7 @@ def test_own_input_layers_of_networks():
     assert mf.measure(full_residual("relu", sigma_v=1, sigma_a=1), **SIGMAS, width=30, depth=3, networks=4).widths
 
 
+@pytest.mark.slow
 def test_a_projection_is_the_identity_where_it_can_be():
     """Between equal widths no weights are drawn: the same bits with and without it."""
     network = full_residual("tanh", **AT)

@@ -56,6 +56,7 @@ def places(number: int, seed: int, names=("tanh", "relu", "gelu")):
     return [(draw.choice(names), draw.choice(["first", "inner", "one"]), *place(draw)) for _ in range(number)]
 
 
+@pytest.mark.slow
 def test_laws_follow_the_flow():
     for one in places(6, 5, ("tanh", "relu")):
         assert_law_holds(*one)
@@ -68,6 +69,7 @@ def test_more_laws_follow_the_flow(seed):
         assert_law_holds(*one)
 
 
+@pytest.mark.slow
 def test_a_law_that_is_wrong_is_seen():
     beta, size = (Fraction(1, 2), Fraction(1, 5), Fraction(9, 10), Fraction(2, 5)), (1, 1, 1, 1)
 

@@ -80,6 +80,7 @@ def assert_pair_law(phi: str, beta, size) -> None:
         assert_pair_follows(way, found, far)
 
 
+@pytest.mark.slow
 def test_pairs_follow_the_flow():
     for phi, beta, size in points(14, 1, ("relu", "erf")):
         assert_pair_law(phi, beta, size)
@@ -100,6 +101,7 @@ def test_pairs_of_waves_follow_the_flow(part):
         assert_pair_law(phi, beta, size)
 
 
+@pytest.mark.slow
 def test_a_source_that_ties_with_the_feedback_is_shared():
     """q → 0 where φ is linear: K ~ l^W log l by its source, which Δ ~ l^W has not."""
     beta, size = (Fraction(1, 2), Fraction(1, 2), Fraction(3, 4), Fraction(2)), (Fraction(1, 4), 1, 1, 1)
@@ -156,6 +158,7 @@ def test_relu_closes_in_as_the_paper_says():
     assert row["gamma"].exponent == 1 and sp.simplify(row["gamma"].constant - (k / 2) ** 2) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "phi", ["erf", "relu", *(pytest.param(p, marks=pytest.mark.slow) for p in ("tanh", "gelu", "sin", "z*erf(z)"))]
 )
@@ -179,6 +182,7 @@ RESTS = (Fraction(1, 2), Fraction(1, 2), Fraction(2), Fraction(2))
 SLOW = (Fraction(1), Fraction(0), Fraction(2), Fraction(1))
 
 
+@pytest.mark.slow_with("beta2-size2-gamma-350.0-1e-06", "beta3-size3-gamma-350.0-0.001")
 @pytest.mark.parametrize(
     ("beta", "size", "name", "far", "near"),
     [
@@ -195,6 +199,7 @@ def test_rates_that_hold_averages(beta, size, name, far, near):
     assert abs(slope - float(sp.N(way[name].exponent))) < near < abs(slope - float(sp.N(way[name].exponent)) + 0.02)
 
 
+@pytest.mark.slow
 def test_an_odd_branch_that_grows_with_log_l():
     """γ = (log l)^{2/π - 1}: K_ab lives on κ′(0) = 2/π of what K lives on; corrections fall as 1/log l."""
     (way,) = laws("erf", SLOW, (2, 1, 1, 1))
@@ -217,6 +222,7 @@ def test_the_largest_of_several_rates_is_printed():
     assert there["gamma"].exponent == sp.Rational(-1, 10)
 
 
+@pytest.mark.slow_with("1/4-1-0", "1/3-2--1")
 @pytest.mark.parametrize(("d", "right", "left"), [(0, 1, 0), ("1/4", 1, -1), ("1/4", 1, 0), ("1/3", 2, -1), (1, 1, 0)])
 def test_how_a_kernel_closes(d, right, left):
     """1 - κ(1 - ε) = k ε^{d + 1/2} (d = 1: ε less that), against the kernel itself; k off by 1 % is seen."""
@@ -230,6 +236,7 @@ def test_how_a_kernel_closes(d, right, left):
         assert abs(ratio - 1) < 1e-3
 
 
+@pytest.mark.slow
 def test_tails_that_rise_slower_than_a_root_behind_a_source():
     """φ = z/(1 + z²)^{3/8} ~ z^{1/4}: what K and Δ of the law are driven by, by quadrature of ⟨(φ_a - φ_b)²⟩, is what
     they grow by; a constant off by 5 % is not."""
@@ -256,6 +263,7 @@ def test_tails_that_rise_slower_than_a_root_behind_a_source():
     assert abs(grown(gap) / slope - 1) < 5e-3 < abs(grown(1.05 * gap) / (1.05 * slope) - 1)
 
 
+@pytest.mark.slow
 def test_a_bounded_J_with_a_growing_distance_does_not_exist():
     for phi in ("tanh", "relu"):
         assert not full(phi).phase_table("J", "distance").where(J="bounded", distance="grows")

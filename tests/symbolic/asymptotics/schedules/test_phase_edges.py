@@ -51,6 +51,7 @@ def log_K(phi: str, beta, size, K: float, far: float) -> tuple[float, float]:
     return y, slope
 
 
+@pytest.mark.slow
 def test_a_rising_average_beside_a_source_rests_at_two_places():
     """z - tanh z: ⟨φ²⟩_q/q rises from 0 to 1, so that S⟨φ²⟩_q + c = d q has two roots; large starts alone escape."""
     beta, size = ("2/5", "3/5", "2/5", "1/3"), ("1/3", 2, 1, "9/2")
@@ -66,6 +67,7 @@ def test_a_rising_average_beside_a_source_rests_at_two_places():
         full("z-tanh(z)").phase_table("K").at(**dict(zip(BETAS, beta)))
 
 
+@pytest.mark.slow_with("beta0-size0")
 @pytest.mark.parametrize(
     ("beta", "size"),
     [
@@ -162,6 +164,7 @@ def test_places_have_standard_deviations_above_zero():
     assert {s.name for s in law.exponent.free_symbols} == {"sigma_v", "sigma_w", "sigma_a"}  # S is the table's
 
 
+@pytest.mark.slow
 def test_what_has_no_law_is_printed_and_proofs_fit():
     made = table("asinh(z)", (0, 0, 1, 0), (1, 1, 2, 1), "K", "gamma")
     assert "gamma: not derived here" in str(made)
@@ -188,6 +191,7 @@ def test_waves_settle_without_numbers():
         assert sign_of_exponentials(f) == sign
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("phi", "a", "moment"), SLOPELESS)
 def test_K_has_its_laws_where_gradients_are_infinite(phi, a, moment):
     """α ≤ 1/2: ⟨φ²⟩ = ⟨φ²⟩_1 q^α, iterated; J is refused."""
@@ -203,6 +207,7 @@ def test_K_has_its_laws_where_gradients_are_infinite(phi, a, moment):
         full(phi).phase_table("K", "J")
 
 
+@pytest.mark.slow
 def test_two_inputs_of_a_power_at_a_variance_that_settles():
     """c = κ(c), κ(cos u) ∝ ∫ (cos t cos(t - u))^α dt over the angles where both are positive: an integral in place of
     hypergeometric functions. It is printed at once: no average over two variables is worked out for it."""

@@ -162,6 +162,7 @@ def points(number: int, seed: int, names=("tanh", "relu", "gelu")):
     return [(draw.choice(names), *place(draw)) for _ in range(number)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 def test_laws_follow_the_flow(part):
     """At 200 random rational places, boundaries on purpose; 25 of them in the fast suite."""
@@ -234,6 +235,7 @@ def draws_for(made, number: int, seed: int):
         yield {s: sp.Rational(str(values[s.name])) for s in coordinates}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phi", ["relu", "tanh", "gelu", "Max(0,z)**(3/4)"])
 def test_rows_cover_and_are_disjoint(phi):
     made = full(phi).phase_table("K", "J")
@@ -263,6 +265,7 @@ def assert_table_is_derivation(phi: str, made, beta, size) -> None:
             assert _alike(law, other[name]), (beta, size, name, law, other[name])
 
 
+@pytest.mark.slow
 def test_tables_are_derivations_at_numbers():
     made = {phi: full(phi).phase_table("K", "J", "G_w", "G_b") for phi in ("tanh", "relu", "gelu")}
     for phi, beta, size in points(40, 3, tuple(made)):
@@ -326,6 +329,7 @@ def test_relu_agrees_with_the_theorems():
         assert exponents(row["G_w[1]"] ** -1) == w and exponents(row["G_w[2]"] ** -1) == v, (beta, W)
 
 
+@pytest.mark.slow
 def test_tanh_agrees_with_the_theorems():
     """C.5 to C.7 of the paper, with the constants of its specification (R27–R37)."""
     made = full("tanh").phase_table("K", "J", "G_w", "G_b")
@@ -344,6 +348,7 @@ def test_tanh_agrees_with_the_theorems():
     assert exponents(row["K"]) == (0, 1) and row["K"].constant == 2
 
 
+@pytest.mark.slow
 def test_no_schedule_is_the_old_law():
     """β = 0: tanh and ReLU with a skip, constants included."""
     for phi in ("tanh", "relu", "erf", "gelu"):
@@ -376,6 +381,7 @@ def test_where_and_points():
         made.where(Q="grows")
 
 
+@pytest.mark.slow
 def test_the_start_decides():
     """z·tanh z: ⟨φ²⟩_q vanishes as q², so that small starts stay small."""
     ways = at("z*tanh(z)", (Fraction(1, 4), Fraction(1, 2), 2, 2), (1, 1, 1, 1), "K", "J")
@@ -409,6 +415,7 @@ def test_where_q_settles_is_said_with_its_basin():
     assert not any("one side" in one.regime for one in beside.regimes)
 
 
+@pytest.mark.slow
 def test_a_variance_at_rest_has_the_digits_asked_for():
     """4⟨erf²⟩_q = q/2, ⟨erf²⟩_q = (4/π) arctan √(1 + 4q) - 1, in mpmath."""
     row = full("erf").phase_table("K", sigma_a=0, sigma_v=2, **PLACE).rows[0]
@@ -504,6 +511,7 @@ def test_depth_law_knows_schedules():
         theory.depth_law("K", sigma_v=1)
 
 
+@pytest.mark.slow_with("values3")
 @pytest.mark.parametrize(
     "values", [{"sigma_a": 10**5000}, {"sigma_w": object()}, {"beta_v": [1, 2]}, {"sigma_w": 10**18, "sigma_v": 2}]
 )

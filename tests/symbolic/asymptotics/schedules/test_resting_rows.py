@@ -86,6 +86,7 @@ def test_a_wrong_rest_is_seen():
     assert not meets(way, np.array([K, J, more[0] + 0.02]))
 
 
+@pytest.mark.slow
 def test_no_row_of_gelu_asks_for_numbers():
     """Beside a source the rows of V = 1 hold a root and what there may be beside it."""
     rows = [row for row in table("gelu") if any(one.conditional for one in row.regimes)]
@@ -109,6 +110,7 @@ def test_the_root_of_a_row_is_that_at_numbers():
     assert abs(law.log_at(10.0, leading=True) - there["K"].log_at(10.0, leading=True)) < 1e-12
 
 
+@pytest.mark.slow
 def test_an_inner_bias_is_taken_from_a_resting_q():
     """tanh at V = 1 with σ_b at β_b = 0: q settles at S⟨φ²⟩_q + wσ_b² = wq, and K at (q - σ_b²)/σ_w² l^w; iterated."""
     w, v2, b2 = Fraction(3, 4), Fraction(3), Fraction(1)

@@ -138,6 +138,7 @@ def draws(number: int, seed: int, names):
     return [(draw.choice(names), draw.choice(["", "", "", "first", "inner"]), *place(draw)) for _ in range(number)]
 
 
+@pytest.mark.slow
 def test_laws_follow_the_flow():
     found = 0
     for one in draws(4, 1, ("tanh", "relu")):
@@ -154,6 +155,7 @@ def test_more_laws_follow_the_flow(seed):
     assert found > 200
 
 
+@pytest.mark.slow
 def test_laws_with_log_L_follow_the_flow():
     """Sums that every scale of l has a share in, and a linear feedback that multiplies them."""
     for phi, norm, beta, total in (
@@ -267,6 +269,7 @@ def moving(number: int, seed: int, names):
     return out
 
 
+@pytest.mark.slow
 def test_limiting_equations_follow_the_flow():
     for one, way in moving(3, 2, ("tanh", "gelu")):
         assert_equations(way, *one)
@@ -360,6 +363,7 @@ def test_two_inputs_of_a_root_branch():
 # ------------------------------------------------------------------------------------------------------- tables
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["", *(pytest.param(n, marks=pytest.mark.slow) for n in ("first", "inner"))])
 def test_a_table_covers_and_agrees_with_derivations_at_numbers(norm):
     made = theory("tanh", norm).phase_table("K", "J", **dict.fromkeys(BETAS, 0), total_b=0)
@@ -487,6 +491,7 @@ def test_finite_networks_of_a_root_branch():
     assert abs(planted.K[-1] - row.measured) > 4 * row.standard_error
 
 
+@pytest.mark.slow
 def test_orders_in_L():
     """Up to constant factors: one row where K grows by whatever is larger."""
     made = mf.derive("tanh", architecture="full_residual", total_v="total_v", total_a="total_a", sigma_b=0)
@@ -495,6 +500,7 @@ def test_orders_in_L():
     assert "log J = Θ(L**" in text and "l**" not in text
 
 
+@pytest.mark.slow
 def test_the_command_line_knows_totals(capsys):
     from meanfield.cli.app import main
 

@@ -154,6 +154,7 @@ PLACES = {  # every kind of answer, met on purpose
 }  # fmt: skip
 
 
+@pytest.mark.slow_with("K outgrows a distance that J moves")
 @pytest.mark.parametrize("kind", PLACES)
 def test_kinds_of_answers(kind):
     """Each follows the flow; a power moved by 0.02 and a constant off by 5 % do not."""

@@ -39,6 +39,7 @@ def assert_bounded(widths, G, factor):
 # ------------------------------------------------------------------------------------------------------ any φ, any β
 
 
+@pytest.mark.slow_with("silu")
 @pytest.mark.parametrize("phi", LOOPS)
 def test_any_schedule_of_variances_keeps_the_factor(phi):
     """J by a loop that shares nothing with the engine; an entry doubled, and no change of width, fail."""
@@ -119,6 +120,7 @@ def per_neuron(theory, widths, networks, **at):
     return found.mean * share, found.standard_error * share, G * share
 
 
+@pytest.mark.slow
 def test_networks_of_the_widths_have_flat_gradients():
     theory, at = full("tanh", sigma_a="1/2"), {"sigma_w": 1.2, "sigma_b": 0.3}
     made = theory.width_schedule(width=256, depth=9, factor=1.6, multiple=16, **at)
