@@ -11,12 +11,11 @@ import sys
 import tempfile
 import zlib
 from collections import defaultdict
-from pathlib import Path
 
 import mpmath
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests import ROOT
 
 
 def pytest_addoption(parser):
@@ -146,6 +145,21 @@ def _precision():
     mpmath.mp.dps = 15  # also where a module set it while it was imported
     yield
     mpmath.mp.dps = 15
+
+
+@pytest.fixture
+def interpreted(monkeypatch):
+    """Depth loops in the same bits without seconds of compiling."""
+    from meanfield.numeric.lowering.modules import generated_modules
+
+    monkeypatch.setattr(generated_modules, "PATIENCE", float("inf"))
+
+
+@pytest.fixture
+def interpreted_where_fast(request):
+    """The same where a test is to be fast; slow ones run what is compiled."""
+    if request.node.get_closest_marker("slow") is None:
+        request.getfixturevalue("interpreted")
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import pytest
 
@@ -11,6 +10,7 @@ import meanfield as mf
 from meanfield.base.quantities import QUANTITIES
 from meanfield.base.words import MISSING, WORDS, canonical, close, meant, unknown
 from meanfield.networks.architectures import PRESETS
+from tests import ROOT
 
 TANH = mf.derive("tanh")
 AT = {"sigma_w": 1, "sigma_b": 0, "depth": 3}
@@ -101,7 +101,7 @@ def test_what_is_near_and_what_is_not():
     assert meant("zzz", ()) == " It takes none." and meant("dropout", ("a",)) == " Dropout is not described here."
 
 
-WORDS_FILE = Path(__file__).parents[2] / "meanfield" / "base" / "words.py"
+WORDS_FILE = ROOT / "meanfield" / "base" / "words.py"
 
 
 def test_no_word_stands_twice():

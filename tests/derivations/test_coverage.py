@@ -32,6 +32,7 @@ from derivations.coverage import (
 from derivations.orthogonal_weights import figures as single
 from derivations.orthogonal_weights import several_inputs as several
 from derivations.training.table import FIGURES
+from tests import DOCS
 
 #: the equations of each paper, its tables and figures, and its statements, in its order
 NUMBERING = {
@@ -182,7 +183,7 @@ def assert_counted(page: str) -> None:
 
 
 def test_the_counts_of_the_page_are_those_of_the_lists():
-    page = (Path(__file__).parents[2] / "docs" / "papers.md").read_text()
+    page = (DOCS / "papers.md").read_text()
     assert_counted(page)
     for wrong in (page.replace("| `autoinit` | ", "| `autoinit` | 9"), re.sub(r"\| `autoinit` \|.*\n", "", page)):
         with pytest.raises(AssertionError, match="the table"):

@@ -4,13 +4,13 @@ planted error, and what narrowing does to finite networks."""
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from derivations.variance_variation import CLAIMS, figures
 from derivations.variance_variation.acceptance import CHECKS, ELSEWHERE
+from tests import TESTS
 
 FAST = {"14", "15", "18", "20", "23"}
 CASES = [pytest.param(c, id=f"{c.line} {c.name}", marks=[pytest.mark.slow] * (c.line not in FAST)) for c in CHECKS]
@@ -29,11 +29,11 @@ def test_all_lines_of_the_specification_are_there():
     assert len(CHECKS) == 14
     assert {c.line for c in CHECKS} | set(ELSEWHERE) == {str(n) for n in range(1, 31)}
     assert not {c.line for c in CHECKS} & set(ELSEWHERE)
-    root, claimed = Path(__file__).parents[1], " ".join(c.source for c in CLAIMS)
+    claimed = " ".join(c.source for c in CLAIMS)
     for where in ELSEWHERE.values():
         for file in re.findall(r"test_\w+\.py", where):
             names = re.findall(r"\btest_\w+(?!\.py)\b", where.split(file)[1])
-            (path,) = root.rglob(file)
+            (path,) = TESTS.rglob(file)
             text = path.read_text()
             assert all(f"def {name}(" in text for name in names), where
         for number in re.findall(r"\bR\d+b?", where):

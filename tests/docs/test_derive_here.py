@@ -18,9 +18,9 @@ from types import ModuleType
 import pytest
 
 import meanfield as mf
+from tests import DOCS
 from tests.package.exact_calls import CALLS, answer, digest
 
-DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "static" / "derive_here"
 HOSTILE = (
     "__import__('os').system('true')",

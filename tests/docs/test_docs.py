@@ -21,8 +21,8 @@ import pytest
 import typer
 
 import meanfield as mf
+from tests import ROOT, TESTS
 
-ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
@@ -271,7 +271,7 @@ def missing_tests(text: str) -> list[str]:
 
 @functools.lru_cache
 def _tests(name: str) -> str:
-    paths = (ROOT / "tests").rglob(name)
+    paths = TESTS.rglob(name)
     return "".join(path.read_text(encoding="utf-8") for path in paths)
 
 

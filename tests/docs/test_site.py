@@ -6,13 +6,12 @@ from __future__ import annotations
 import inspect
 import re
 import types
-from pathlib import Path
 
 import pytest
 
 import meanfield as mf
+from tests import DOCS
 
-DOCS = Path(__file__).parents[2] / "docs"
 ROOMS = ("bias", "data", "empirical", "kernels", "networks", "prediction", "presentation", "symbolic", "training")
 ROOMS += ("tuning", "recipes", "parametrizations")
 QUESTION = re.compile(r"(?m)^\| (?P<question>[^|]*) \| `(?P<call>mf\..*?)` \| \[")

@@ -23,7 +23,8 @@ from sphinx_gallery import gen_gallery
 from sphinx_gallery.notebook import jupyter_notebook
 from sphinx_gallery.py_source_parser import split_code_and_text_blocks
 
-DOCS = Path(__file__).parents[2] / "docs"
+from tests import DOCS
+
 STORIES = sorted((DOCS / "stories").glob("*.py"))
 PAGES = [*STORIES, *sorted((DOCS / "gallery").glob("*.py"))]
 NAMES = [path.stem for path in STORIES]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 import meanfield as mf
 from meanfield.networks.architectures import PRESETS
+from tests import DOCS
 from tests.net.record import public
 
 HOME = "meanfield.networks.records"
-PAGE = Path(__file__).parents[2] / "docs" / "notation.md"
+PAGE = DOCS / "notation.md"
 RECORDS = [one for n in mf.__all__ if inspect.isclass(one := getattr(mf, n)) and one.__module__ == HOME]
 #: further words for what has a name
 SYNONYMS = {"observables", "of", "Q0", "N0", "c0", "phi", "quantity_names", "theory"}

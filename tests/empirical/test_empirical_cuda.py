@@ -43,6 +43,7 @@ from meanfield.networks.records import (
     Sequential,
     mlp,
 )
+from tests import ROOT
 
 WIDE = Sequential((Nonlinearity("gelu"), Dense(expand=2), Pool(2, "max")))
 SHORTCUT = Sequential((Dense(expand=3), Pool(3, "average")))
@@ -276,7 +277,7 @@ SLOW = (
 def test_networks_of_the_simulator(name):
     start = "sys.setswitchinterval(1e-6)\nhere.share_memory()"  # the simulator waits busily
     code = f"import sys, tests.empirical.test_empirical_cuda as here\n{start}\nhere.{name}()"
-    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,11 +22,11 @@ from meanfield.base.symbols import K, z
 from meanfield.functions import balls
 from meanfield.numeric.quadrature import waves
 from meanfield.symbolic.fixed_points.certified_roots import rough_sign
+from tests import ROOT
 
 from .calls import VERBS, Call
 from .judge import Finding, judge
 
-ROOT = Path(__file__).parents[2]
 CASES = {"verbs": 150, "texts": 80, "lines": 30}
 MORE = {"verbs": 1200, "texts": 600, "lines": 240}
 

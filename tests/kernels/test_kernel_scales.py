@@ -13,16 +13,11 @@ from meanfield.base.symbols import Z
 from meanfield.kernels import inner_products
 from meanfield.kernels.loops import hermite_series, hermite_sums
 from meanfield.kernels.loops.pair_loops import LADDER
-from meanfield.numeric.lowering.modules import generated_modules
+
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 RATIOS = (1 + 1e-9, 1 + 1e-3, 1.3, 9.0, 100.0, 1e6)
 W = 1.25
-
-
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch):
-    """Depth loops in the same bits without seconds of compiling."""
-    monkeypatch.setattr(generated_modules, "PATIENCE", np.inf)
 
 
 def relu(a, b, ab):

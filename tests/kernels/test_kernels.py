@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import mpmath as mp
 import numpy as np
@@ -12,9 +11,9 @@ import pytest
 import meanfield as mf
 from meanfield.base.symbols import Z
 from meanfield.kernels.loops.hermite_series import expand
-from tests.references.make_kernel_references import DEPTH, PAIRS, SIGMA_B, SIGMA_W, inputs
+from tests.references.make_kernel_references import DEPTH, FILE, PAIRS, SIGMA_B, SIGMA_W, inputs
 
-REFERENCES = json.loads((Path(__file__).parents[1] / "references" / "kernels.json").read_text())
+REFERENCES = json.loads(FILE.read_text())
 AT = {"sigma_w": SIGMA_W, "sigma_b": SIGMA_B, "depth": DEPTH}
 
 

@@ -16,15 +16,11 @@ from meanfield.kernels.loops.hermite_cells import CELLS, nodes, to_coefficients,
 from meanfield.kernels.loops.near_sums import MISSED, WEDGES, WIDTH
 from meanfield.kernels.loops.nearby import Nearby
 from meanfield.kernels.loops.pair_averages import PairAverages
-from meanfield.numeric.lowering.modules import generated_modules
 from tests.kernels.test_kernel_scales import W, assert_bounds_hold, fan
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 RNG = np.random.default_rng(11)
-
-
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch):
-    monkeypatch.setattr(generated_modules, "PATIENCE", np.inf)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pathlib import Path
 import coverage
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests import ROOT
 
 
 def bits(lines) -> str:

@@ -34,6 +34,7 @@ from meanfield.empirical.network.operations.operation_walk import Passage, place
 from meanfield.empirical.network.shapes import Shapes
 from meanfield.empirical.network.tangents_and_cotangents import TangentKernel, Tangents
 from meanfield.networks.records import Block, Dense, Gate, Nonlinearity, Residual, Sequential, mlp
+from tests import ROOT
 from tests.empirical.observables.test_parameter_jets import assert_differentials
 
 cuda = None  # numba.cuda, where the kernel is compiled
@@ -277,7 +278,7 @@ def test_the_device_runs_a_kernel_of_its_own():
         "from tests.empirical import test_empirical_cuda\n"
         "sys.setswitchinterval(1e-6)\ntest_empirical_cuda.share_memory()\nhere.simulated_record()"
     )
-    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -7,14 +7,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.numeric.lowering.modules import generated_modules
 from meanfield.numeric.run import vanishing
 
-
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch):
-    """Depth loops in the same bits without seconds of compiling."""
-    monkeypatch.setattr(generated_modules, "PATIENCE", np.inf)
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def erf_layers(sigma_w: float, A, B, c, depth: int):

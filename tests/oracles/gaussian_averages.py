@@ -20,6 +20,7 @@ from typing import Any
 
 from mpmath import mp, mpf
 
+from tests import REFERENCES
 from tests.oracles.activations import ACTIVATIONS, ARB, MPMATH
 from tests.oracles.closed_forms import one_input_closed, two_input_closed
 from tests.oracles.polar import NUMPY_TWINS, one_input_float, two_input_float
@@ -47,8 +48,7 @@ __all__ = [
     "two_input_float",
 ]
 
-DATA = Path(__file__).resolve().parents[1] / "references"
-ONE_INPUT_FILE, TWO_INPUT_FILE = DATA / "one_input.json", DATA / "two_input.json"
+ONE_INPUT_FILE, TWO_INPUT_FILE = REFERENCES / "one_input.json", REFERENCES / "two_input.json"
 ONE_INPUT_FIRST = Settings(MPMATH, 60, 48, 0.5, 2.0, 1.5, 17.0)
 ONE_INPUT_SECOND = Settings(ARB, 70, 60, 0.4, 1.8, 1.3, 18.0)
 TWO_INPUT_FIRST = Settings(ARB, 34, 24, 0.5, 2.0, 3.0, 12.0)

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
+from tests import ROOT
 from tests.oracles import gaussian_averages as oracles
 from tests.oracles.activations import ACTIVATIONS, ARB, MPMATH
 from tests.oracles.closed_forms import SLOPES
@@ -358,4 +359,4 @@ def test_generation_reproduces_the_committed_entries(tmp_path: Path) -> None:
 
 def test_the_oracle_imports_nothing_of_what_it_judges() -> None:
     code = "import sys, tests.oracles.gaussian_averages; assert not {'meanfield', 'sympy', 'numba'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True)
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

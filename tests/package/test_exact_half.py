@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import ROOT
 from tests.package import exact_calls
 from tests.package.exact_calls import CALLS
 
-ROOT = Path(__file__).parents[2]
 EXACT = ("sympy", "mpmath", "flint", "python_flint", "lazy_loader")  # beginnings of the names of what is needed
 NUMERIC = ("numpy", "scipy", "numba", "threadpoolctl", "matplotlib")
 NUMBERS = (

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
+from tests import TESTS
+
 FILES = sorted(TESTS.rglob("*.py"))
 ANY = {"", ".", ".*", ".+", "^", "$", "assert", "Error"}  # patterns that say nothing
 BLANK = "^$"  # of exceptions that are raised without a text, never of these:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import meanfield
+from tests import TESTS
 from tests.conftest import mark_slow
 
-TESTS = Path(__file__).parents[1]
 PACKAGE = Path(meanfield.__file__).parent
 #: what is about no single room: papers, pages, all of the package; judges, recorded numbers, searches for errors
 OTHERS = {"derivations", "docs", "package", "oracles", "references", "fuzz", "mutants", "net"}

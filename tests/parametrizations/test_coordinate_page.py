@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import csv
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +12,9 @@ import pytest
 import meanfield as mf
 from derivations.parametrizations.broken import EXAMPLES, NETWORKS, RIGHT, WIDE, Example
 from meanfield.parametrizations.coordinates.coordinate_verdicts import first_of
+from tests import DOCS
 
-PAGE = " ".join((Path(__file__).parents[2] / "docs" / "coordinate_checks.md").read_text(encoding="utf-8").split())
+PAGE = " ".join((DOCS / "coordinate_checks.md").read_text(encoding="utf-8").split())
 WIDTHS = (64, 128, 256, 512, 1024)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -14,6 +13,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import softmax
 
 import meanfield as mf
+from tests import REFERENCES
 
 RNG = np.random.default_rng(33)
 X, Y, T = RNG.standard_normal((12, 4)), RNG.standard_normal((12, 2)), RNG.standard_normal((5, 4))
@@ -143,7 +143,7 @@ def test_neural_tangents_numbers():
 
     It divides the loss by the outputs, too, so that its time is ours times their number.
     """
-    told = json.loads((Path(__file__).parents[1] / "references" / "predict.json").read_text())
+    told = json.loads((REFERENCES / "predict.json").read_text())
     rows, y, far = (np.array(told[n]) for n in ("X", "y", "X_test"))
     for one in told["cases"]:
         ours = mf.derive(one["activation"]).predict(

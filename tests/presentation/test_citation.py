@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 import meanfield as mf
 from meanfield.presentation.citation import ENTRIES, OF_KINDS, OF_QUANTITIES, OWN, keys_of
+from tests import ROOT
 
 AT = {"sigma_w": 1.5, "sigma_b": 0.2}
 TANH = mf.derive("tanh")
@@ -79,7 +79,7 @@ def test_entries_are_bibtex():
 
 
 def test_keys_are_the_papers_that_are_compared():
-    folders = {p.name for p in (Path(__file__).parents[2] / "derivations").iterdir() if (p / "claims").exists() or
+    folders = {p.name for p in (ROOT / "derivations").iterdir() if (p / "claims").exists() or
                (p / "__init__.py").exists()}  # fmt: skip
     assert set(OWN) <= folders and set(OWN) <= set(ENTRIES)
     held = {key for keys in (*OF_KINDS.values(), *OF_QUANTITIES.values()) for key in keys.split()}

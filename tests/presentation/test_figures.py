@@ -8,7 +8,6 @@ import struct
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from meanfield.base.answers import drawing
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.files import figure_of
 from meanfield.presentation import figures
+from tests import ROOT
 from tests.cli.test_cli import FakeReport, FakeRow, fake_report
 from tests.cli.test_cli_critical import susceptibilities
 
@@ -348,6 +348,6 @@ def test_no_global_state(relu_run):
         "    plot_report(fake_report())\n"
         "print('matplotlib.pyplot' in sys.modules)"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.strip() == "False"

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import math
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import meanfield as mf
 from derivations.recipes import page, questions
+from tests import DOCS
 
-PAGE = Path(__file__).parents[2] / "docs" / "recipes.md"
+PAGE = DOCS / "recipes.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 ROWS = {line.split("`")[1]: line for line in TEXT.splitlines() if line.startswith("| `")}
 

@@ -11,7 +11,6 @@ import json
 import time
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 
 import mpmath as mp
 import numpy as np
@@ -22,6 +21,7 @@ import meanfield as mf
 from meanfield.base.answers.results import Status
 from meanfield.cli.app import main
 from meanfield.tuning import Gains
+from tests import DOCS
 
 PLANTED = sp.Rational(10**6 + 1, 10**6)
 
@@ -383,7 +383,7 @@ def assert_page_says(page: str, phi: str, digits: int = 6) -> None:
 
 @pytest.mark.slow
 def test_the_page_answers_what_people_ask():
-    page = (Path(__file__).parents[2] / "docs" / "gains.md").read_text(encoding="utf-8")
+    page = (DOCS / "gains.md").read_text(encoding="utf-8")
     asked = page.partition("## Questions that come up")[2].partition("## Softmax")[0]
     for phi in ("gelu", "gelu_tanh", "silu", "mish", "elu", "sigmoid"):
         assert_page_says(asked, phi)

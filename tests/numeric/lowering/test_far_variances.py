@@ -13,18 +13,13 @@ import sympy as sp
 import meanfield as mf
 from meanfield.base.symbols import K_ab
 from meanfield.numeric.lowering.averages.two_gaussians import closed_text
-from meanfield.numeric.lowering.modules import generated_modules
 from meanfield.numeric.lowering.text import printing
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import closed
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 FAR = (1e-280, 1e-160, 1e-3, 1.0, 1e3, 1e160, 1e280)
-
-
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch):
-    """Depth loops in the same bits without seconds of compiling."""
-    monkeypatch.setattr(generated_modules, "PATIENCE", np.inf)
 
 
 def erf(a, b, ab):

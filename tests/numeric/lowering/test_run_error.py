@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import mpmath as mp
 import numpy as np
@@ -31,8 +30,9 @@ from meanfield.symbolic.averages import enclosure
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.recursions.block_recursions import one_input_averages, slope_average
+from tests import REFERENCES
 
-ROWS = json.loads((Path(__file__).parents[2] / "references" / "run_error.json").read_text())
+ROWS = json.loads((REFERENCES / "run_error.json").read_text())
 NAMES = {"phi2": "phi^2", "dphi2": "phi'^2"}
 FAST = [
     ("tanh(z)*sin(z)", "phi2"),

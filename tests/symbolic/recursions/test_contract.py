@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import sympy as sp
@@ -17,9 +16,10 @@ import meanfield as mf
 from meanfield.base.answers.results import Equality
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.equality import equal
+from tests import REFERENCES
 from tests.references.contract import decode, place, read_architecture
 
-DATA = json.loads((Path(__file__).parents[2] / "references" / "contract.json").read_text())
+DATA = json.loads((REFERENCES / "contract.json").read_text())
 KINDS = ("one_input", "two_inputs", "input_jacobian")
 
 

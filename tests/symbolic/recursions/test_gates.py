@@ -24,19 +24,13 @@ from meanfield.networks.records import (
     Scale,
     Sequential,
 )
-from meanfield.numeric.lowering.modules import generated_modules
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.fixed_points.products import product_zeros, products, rises
 
+pytestmark = pytest.mark.usefixtures("interpreted_where_fast")
+
 UNIT = Dense(sigma_w=1, sigma_b=0)
 OWN = Gate("silu", Dense(sigma_w="13/10", sigma_b="1/5"), Dense(sigma_w="3/5", sigma_b="2/5"))
-
-
-@pytest.fixture(autouse=True)
-def interpreted(request, monkeypatch):
-    """The same text and the same bits without seconds of compiling, where a test is to be fast."""
-    if request.node.get_closest_marker("slow") is None:
-        monkeypatch.setattr(generated_modules, "PATIENCE", np.inf)
 
 
 def gated(phi, *gates):

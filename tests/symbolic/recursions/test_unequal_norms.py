@@ -14,23 +14,17 @@ import meanfield as mf
 from meanfield.base.symbols import K_aa, K_bb, Z, distance, tilt
 from meanfield.numeric.lowering import evaluators
 from meanfield.numeric.lowering.averages import panel_arrays, unequal_norm_check, unequal_norm_distance
-from meanfield.numeric.lowering.modules import generated_modules
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.run.depth_iteration import propagate
 from meanfield.numeric.run.starts import two_norms_start
 from meanfield.symbolic.averages.nodes.unequal_norms import Chord, Rise, Turn, chord, rise
 
+pytestmark = pytest.mark.usefixtures("interpreted_where_fast")
+
 NAMES = ("K_aa", "K_bb", "distance", "K_ab")
 DIGITS = 90
 RATIOS = (0.0, 1e-14, 1e-10, 1e-7, 1e-3, 0.3, 3.0, 9.0)  # K_aa/K_bb - 1
 GAPS = (1e-30, 1e-20, 1e-14, 1e-9, 1e-5, 1e-3, 0.05, 0.5, 1.0, 1.9)
-
-
-@pytest.fixture(autouse=True)
-def interpreted(request, monkeypatch):
-    """The same text and the same bits without seconds of compiling, where a test is to be fast."""
-    if request.node.get_closest_marker("slow") is None:
-        monkeypatch.setattr(generated_modules, "PATIENCE", np.inf)
 
 
 def assert_close(found, wanted, rel: float) -> None:
