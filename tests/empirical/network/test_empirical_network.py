@@ -208,7 +208,7 @@ def test_the_judge_does_not_import_the_accused():
     allowed = set(sys.stdlib_module_names) | {"numpy", "numba", "threadpoolctl", "lazy_loader", "matplotlib", "rich"}
     home = Path(meanfield.empirical.__file__).parent
     ground = "errors", "quantities", "encodings", "arguments", "budgets", "scalars", "checkpoints", "files", "words"
-    ground += "progress", *(f"answers.{name}" for name in ("results", "arrays", "export", "drawing"))
+    ground += "progress", "leading", *(f"answers.{name}" for name in ("results", "arrays", "export", "drawing"))
     known = *(f"base.{name}" for name in ground), "networks.records", "networks.pooling", "networks.folds"
     known += ("networks.attention",)
     shared = tuple(f"meanfield.{name}" for name in known)
