@@ -114,12 +114,13 @@ numeric.lowering.modules.generated_modules
 numeric.lowering.averages.pair_check numeric.lowering.averages.planes numeric.lowering.averages.panel_arrays
 numeric.lowering.averages.conditional
 numeric.lowering.averages.direct numeric.lowering.averages.one_gaussian numeric.lowering.averages.two_gaussians
-numeric.lowering.averages.equal_norm_distance numeric.lowering.averages.parametric_check
-numeric.lowering.averages.parametric numeric.lowering.averages.unequal_norm_distance
-numeric.lowering.averages.unequal_norm_check
+numeric.lowering.distances.equal_norm_distance
+numeric.lowering.distances.unequal_norm_distance numeric.lowering.distances.unequal_norm_check
+numeric.lowering.distances.parametric_check numeric.lowering.distances.parametric
+numeric.lowering.distances.distance_functions
 numeric.lowering.many_positions.lattice_averages numeric.lowering.many_positions.maximum_averages
 numeric.lowering.many_positions.nested_quadrature numeric.lowering.many_positions.softmax_rows
-numeric.lowering.near_zero numeric.lowering.formulas numeric.lowering.distances numeric.lowering.evaluators
+numeric.lowering.near_zero numeric.lowering.formulas numeric.lowering.evaluators
 numeric.lowering.generation numeric.lowering.assembly
 numeric.tokens.token_functions numeric.tokens.expansions numeric.tokens.token_fields numeric.tokens.token_walk
 numeric.tokens.channels numeric.tokens.drawn_heads numeric.tokens.token_sampling

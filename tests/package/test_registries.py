@@ -52,7 +52,11 @@ MAXIMA = "numeric.lowering.many_positions.maximum_averages"
     ("key", "home", "said"),
     [
         ("symbolic.averages.nodes.maxima.Large", MAXIMA, "meanfield.symbolic.averages.nodes.maxima has no Large"),
-        ("symbolic.averages.nodes.maxima.Largest", "numeric.lowering.distances", "is registered by .*maximum_averages"),
+        (
+            "symbolic.averages.nodes.maxima.Largest",
+            "numeric.lowering.distances.distance_functions",
+            "is registered by .*maximum_averages",
+        ),
         ("symbolic.averages.nodes.maxima.Max", MAXIMA, "registers nothing for symbolic.averages.nodes.maxima.Max"),
     ],
 )

@@ -18,7 +18,7 @@ from meanfield.kernels.loops.hermite_cells import nodes, to_coefficients
 from meanfield.kernels.loops.hermite_series import parity
 from meanfield.kernels.loops.near_sums import APART, WIDEST
 from meanfield.numeric.lowering.averages import planes
-from meanfield.numeric.lowering.averages.equal_norm_distance import rate_of, scale_free
+from meanfield.numeric.lowering.distances.equal_norm_distance import rate_of, scale_free
 from meanfield.numeric.lowering.modules import cache
 from meanfield.numeric.lowering.modules.generated_modules import Module
 from meanfield.numeric.lowering.text import printing

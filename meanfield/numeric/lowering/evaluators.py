@@ -21,9 +21,9 @@ ROUNDING = 2e-15  # no average is claimed to be better: libm and NumPy round dif
 
 LOWERED.rare(
     {
-        "symbolic.averages.nodes.equal_norms.Stretch": "numeric.lowering.distances",
-        "symbolic.averages.nodes.unequal_norms.Chord": "numeric.lowering.distances",
-        "symbolic.averages.nodes.unequal_norms.Rise": "numeric.lowering.distances",
+        "symbolic.averages.nodes.equal_norms.Stretch": "numeric.lowering.distances.distance_functions",
+        "symbolic.averages.nodes.unequal_norms.Chord": "numeric.lowering.distances.distance_functions",
+        "symbolic.averages.nodes.unequal_norms.Rise": "numeric.lowering.distances.distance_functions",
         "symbolic.averages.nodes.group_functions.Group": "numeric.lowering.many_positions.lattice_averages",
         "symbolic.averages.nodes.maxima.Largest": "numeric.lowering.many_positions.maximum_averages",
         "symbolic.averages.nodes.overlap.Overlap": "numeric.lowering.many_positions.softmax_rows",

@@ -18,7 +18,7 @@ FORMS.rare(
     {
         "of one, with parameters": "numeric.lowering.averages.direct",
         "of two": "numeric.lowering.averages.two_gaussians",
-        "of two, with parameters": "numeric.lowering.averages.parametric",
+        "of two, with parameters": "numeric.lowering.distances.parametric",
     }
 )
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from meanfield.numeric.lowering.distances import inner
+from meanfield.numeric.lowering.distances.distance_functions import inner
 from meanfield.numeric.lowering.evaluators import MARGIN, ROUNDING
 from meanfield.numeric.lowering.modules.generated_modules import VERSION
 from meanfield.numeric.lowering.modules.module_functions import Functions

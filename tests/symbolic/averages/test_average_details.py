@@ -19,7 +19,7 @@ from meanfield.functions.balls.ball_functions import _BALLS
 from meanfield.functions.balls.straight_line import compile_program
 from meanfield.functions.signs import _without_minus
 from meanfield.numeric.lowering import near_zero
-from meanfield.numeric.lowering.averages import equal_norm_distance
+from meanfield.numeric.lowering.distances import equal_norm_distance
 from meanfield.symbolic.averages import enclosure
 from meanfield.symbolic.averages import node as nodes
 from meanfield.symbolic.averages.expansions import finite_parts, large_variance

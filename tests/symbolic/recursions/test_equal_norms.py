@@ -13,7 +13,8 @@ from scipy.special import erf
 import meanfield as mf
 from meanfield.base.symbols import K, Z, distance
 from meanfield.numeric.lowering import evaluators
-from meanfield.numeric.lowering.averages import equal_norm_distance, panel_arrays
+from meanfield.numeric.lowering.averages import panel_arrays
+from meanfield.numeric.lowering.distances import equal_norm_distance
 from meanfield.symbolic.averages.nodes.equal_norms import Stretch, stretch
 
 SHAPES = [{}, {"residual": True, "mu": "1/2"}, {"norm": "pre"}, {"norm": "act"}]

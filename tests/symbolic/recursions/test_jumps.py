@@ -16,7 +16,8 @@ from meanfield.base.answers.results import MeanFieldError, Status
 from meanfield.base.errors import LONGEST, abbreviated
 from meanfield.base.symbols import K, K_aa, K_bb, distance, tilt
 from meanfield.numeric.lowering import evaluators
-from meanfield.numeric.lowering.averages import direct, equal_norm_distance, two_gaussians, unequal_norm_distance
+from meanfield.numeric.lowering.averages import direct, two_gaussians
+from meanfield.numeric.lowering.distances import equal_norm_distance, unequal_norm_distance
 from meanfield.numeric.lowering.modules import generated_modules
 from meanfield.numeric.lowering.text import printing
 from meanfield.symbolic.averages.node import Average

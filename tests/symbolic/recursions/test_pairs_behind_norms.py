@@ -13,7 +13,8 @@ import meanfield as mf
 from meanfield.base.answers.results import Status
 from meanfield.comparison import check as comparison
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Sequential
-from meanfield.numeric.lowering.averages import parametric, parametric_check, planes
+from meanfield.numeric.lowering.averages import planes
+from meanfield.numeric.lowering.distances import parametric, parametric_check
 from meanfield.numeric.lowering.text import printing
 from meanfield.symbolic.averages.node import Average
 

@@ -13,7 +13,8 @@ import sympy as sp
 import meanfield as mf
 from meanfield.base.symbols import K_aa, K_bb, Z, distance, tilt
 from meanfield.numeric.lowering import evaluators
-from meanfield.numeric.lowering.averages import panel_arrays, unequal_norm_check, unequal_norm_distance
+from meanfield.numeric.lowering.averages import panel_arrays
+from meanfield.numeric.lowering.distances import unequal_norm_check, unequal_norm_distance
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.run.depth_iteration import propagate
 from meanfield.numeric.run.starts import two_norms_start

@@ -9,15 +9,15 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
 from meanfield.functions.piecewise import pieces
-from meanfield.numeric.lowering.averages import (
+from meanfield.numeric.lowering.averages import panel_arrays
+from meanfield.numeric.lowering.averages.direct import untabled
+from meanfield.numeric.lowering.distances import (
     equal_norm_distance,
-    panel_arrays,
     parametric,
     parametric_check,
     unequal_norm_check,
     unequal_norm_distance,
 )
-from meanfield.numeric.lowering.averages.direct import untabled
 from meanfield.numeric.lowering.modules.module_functions import (
     DIRECT_WEIGHT,
     PAIR_WEIGHT,

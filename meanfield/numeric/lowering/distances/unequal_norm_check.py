@@ -17,8 +17,8 @@ from meanfield.functions import balls
 from meanfield.functions.elementary import mpmath_functions
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.averages import pair_check, planes
-from meanfield.numeric.lowering.averages.equal_norm_distance import FLOOR
-from meanfield.numeric.lowering.averages.equal_norm_distance import parts as stretch_parts
+from meanfield.numeric.lowering.distances.equal_norm_distance import FLOOR
+from meanfield.numeric.lowering.distances.equal_norm_distance import parts as stretch_parts
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.symbolic.averages.node import Average, average

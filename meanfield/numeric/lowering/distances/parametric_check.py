@@ -10,8 +10,9 @@ from functools import cached_property, lru_cache
 import sympy as sp
 
 from meanfield.base.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z, distance
-from meanfield.numeric.lowering.averages import equal_norm_distance, pair_check, planes
+from meanfield.numeric.lowering.averages import pair_check, planes
 from meanfield.numeric.lowering.averages.direct import rational
+from meanfield.numeric.lowering.distances import equal_norm_distance
 from meanfield.symbolic.averages.node import Average, Integrand, outermost
 
 PLACES = (  # (K_aa, K_bb, c); of one variance: (K_aa, K_aa, c)

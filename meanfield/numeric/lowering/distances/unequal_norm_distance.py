@@ -17,8 +17,8 @@ from meanfield.base.arguments import shown
 from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.averages import planes
-from meanfield.numeric.lowering.averages.equal_norm_distance import CLOSE, FAINT, RULES, scale_free
-from meanfield.numeric.lowering.averages.equal_norm_distance import parts as stretch_parts
+from meanfield.numeric.lowering.distances.equal_norm_distance import CLOSE, FAINT, RULES, scale_free
+from meanfield.numeric.lowering.distances.equal_norm_distance import parts as stretch_parts
 from meanfield.numeric.quadrature import branches
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.symbolic import parity

@@ -16,10 +16,11 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import P_POSITIVE, K_aa, K_ab, K_bb, P, Z
 from meanfield.functions.piecewise import pieces
-from meanfield.numeric.lowering.averages import parametric_check, planes
+from meanfield.numeric.lowering.averages import planes
 from meanfield.numeric.lowering.averages.direct import without_overflow
-from meanfield.numeric.lowering.averages.equal_norm_distance import CLOSE, by_parts
-from meanfield.numeric.lowering.averages.parametric_check import Sample
+from meanfield.numeric.lowering.distances import parametric_check
+from meanfield.numeric.lowering.distances.equal_norm_distance import CLOSE, by_parts
+from meanfield.numeric.lowering.distances.parametric_check import Sample
 from meanfield.numeric.lowering.modules.module_functions import PAIR_WEIGHT, Functions, writes
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
