@@ -164,3 +164,23 @@ def test_an_interpreted_logarithm_is_that_of_compiled_code():
 class _Silent:
     def f(self, n):
         return None
+
+
+def test_a_plain_call_that_costs_more_than_compiling_is_given_up(monkeypatch):
+    """Panels over huge variances take far longer than a quadrature was guessed to: 60 layers ran for half a minute."""
+    text = """def _room(n):
+    return [0.0] * n
+
+
+def f(n, out):
+    for i in range(n):
+        room = _room(1)
+        out[0] += 1.0
+"""
+    module = generated_modules.Module("m", text, (), 1.0)
+    ticks = iter(float(i) for i in range(10**6))
+    monkeypatch.setattr(generated_modules.time, "thread_time", lambda: next(ticks))
+    module.__dict__["price"], out = 50.0, [0.0]
+    assert module.interpreted("f", (20, out)) and out == [20.0]
+    assert not module.interpreted("f", (10**5, out)) and out[0] < 100.0
+    assert not module.is_little(0.0), "what was given up once is compiled from then on"

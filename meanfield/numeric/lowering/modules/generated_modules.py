@@ -17,7 +17,7 @@ import re
 import struct
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, lru_cache
 from types import ModuleType, SimpleNamespace
@@ -47,6 +47,10 @@ _LISTS = re.compile(r"(?<!\w)(T_\d+)\[([^\[\],:]+), (\w+)\]"), r"\1[\2][\3]"
 T = object()  # stands for the module's tables among the arguments of a call
 
 
+class _TooLongError(Exception):
+    """A plain call has cost what compiling would."""
+
+
 class Module:
     """The functions of one stored module.
 
@@ -67,6 +71,7 @@ class Module:
         self.name, self.source, self.tables, self.weight, self.workspace = name, source, tables, weight, workspace
         self.plain = plain or {}
         self._spent = 0.0  # seconds, on interpreted calls
+        self._until = math.inf  # of the thread's time, when the plain call that runs is given up
 
     @classmethod
     def of(cls, name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:
@@ -100,6 +105,8 @@ class Module:
         scope |= {"math": _MATH, **self.plain}  # in place: it is where the functions look names up
         if "_bits" in scope:
             scope["_bits"] = lambda x: struct.unpack("<q", struct.pack("<d", x))[0]
+        if "_room" in scope:
+            scope["_room"] = self._limited(scope["_room"])
         if "_float" in scope:
             scope["_float"] = lambda bits: struct.unpack("<d", struct.pack("<q", bits))[0]
         return scope
@@ -189,14 +196,25 @@ class Module:
             return True
         return "compiled" not in self.__dict__ and self._spent + seconds <= PATIENCE * self.price
 
+    def _limited(self, room: Callable) -> Callable:
+        """`_room`, which every quadrature asks for, where a plain call ends that takes longer than was guessed."""
+
+        def limited(n: int) -> Sequence[float]:
+            if time.thread_time() > self._until:
+                raise _TooLongError
+            return room(n)
+
+        return limited
+
     def interpreted(self, function: str, arguments: tuple) -> bool:
         """Run the plain form; whether that gave the answer."""
         began = time.thread_time()
+        self._until = began + PATIENCE * self.price if has_numba() else math.inf
         try:
             with np.errstate(all="ignore"):
                 self._plain[function](*(self._rows if a is T else a for a in arguments))
             return True
-        except (ZeroDivisionError, OverflowError, ValueError):
+        except (ZeroDivisionError, OverflowError, ValueError, _TooLongError):
             self._spent = math.inf  # inf and nan are answers of the compiled form
             return False
         finally:
