@@ -7,6 +7,7 @@ import pytest
 import sympy as sp
 
 from meanfield.base.symbols import Z
+from meanfield.functions.activations import activation
 from meanfield.numeric.lowering.averages import panel_arrays, planes, two_gaussians
 from meanfield.numeric.lowering.text import interpreting, printing
 from meanfield.numeric.lowering.text.helpers import helpers_for
@@ -92,3 +93,34 @@ def test_which_lines_there_are_does_not_depend_on_their_values(name):
     other.text = lambda *given: own(*given) or own(*given)
     other(1.0, 0.5, 2.0, 0.875)
     assert lines_are_left(other)
+
+
+def assert_far(f, K: float, c: float, exact: float) -> None:
+    """⟨f f⟩ at a variance so large that f is a step, or a ramp."""
+    plan = planes.plan_of(f, f)
+    found = panel_arrays.function(planes.text(plan, "p"), "p_quadrature", {"p": plan})(K, c * K, K, 1 - c * c)
+    assert abs(found / exact - 1) < 3e-15, f"{f}: {found} for {exact}"
+
+
+@pytest.mark.parametrize("K", [1e3, 1e10, 1e20, 1e34, 1e80])
+def test_variances_at_which_no_scale_is_left(K, monkeypatch):
+    """Panels narrower than a rounding add nothing, and are not made: a line over 1e154 once had a thousand."""
+    c = 0.6
+    ramp = K / (2 * math.pi) * (math.sqrt(1 - c * c) + (math.pi - math.acos(c)) * c)
+    assert_far(sp.erf(z), K, c, 2 / math.pi * math.asin(2 * c * K / (1 + 2 * K)))
+    if K > 1e16:
+        assert_far(activation("softplus").pieces.expr, K, c, ramp)
+    monkeypatch.setattr(planes, "FINEST", 0.3)
+    if K == 1e3:
+        with pytest.raises(AssertionError, match="erf"):
+            assert_far(sp.erf(z), K, c, 2 / math.pi * math.asin(2 * c * K / (1 + 2 * K)))
+
+
+def test_a_line_without_room_is_no_average(monkeypatch):
+    """At K = 1e34 panels as narrow as tanh's own scale do not move on, and the sum up to there was 21 % off."""
+    monkeypatch.setattr(planes, "FINEST", 0.0)
+    plan = planes.plan_of(sp.tanh(z), sp.tanh(z))
+    text = planes.text(plan, "p")
+    for found in (panel_arrays.function(text, "p_quadrature", {"p": plan}), printing.interpret(text, "p_quadrature")):
+        assert math.isnan(found(1e34, 0.6e34, 1e34, 0.64))
+        assert not math.isnan(found(1e4, 0.6e4, 1e4, 0.64))

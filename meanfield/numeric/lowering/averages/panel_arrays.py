@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import sympy as sp
 
 from meanfield.numeric.lowering.averages.planes import PanelPlan
 from meanfield.numeric.lowering.text import interpreting
 from meanfield.numeric.lowering.text.helpers import helpers_for
-from meanfield.numeric.quadrature import evaluation
 from meanfield.numeric.quadrature.rules import gauss_legendre
 
 MOST = 1000  # edges of a line, as in the text
@@ -53,26 +51,21 @@ class _Twice:
         return self.text(*arguments)
 
     def _lines(self, noted: list[tuple]) -> list[float]:
-        _, s_a, s_b, sd_m, wide, reach, points, scales, shifts, *_ = noted[0]
+        _, s_a, s_b, sd_m, wide, reach, points, scales, shifts, _, _, *more = noted[0]
         d = np.array([given[0] for given in noted])
         scales = np.array(scales)
         edges = panels(-reach, reach, np.array(points) + np.array(shifts) * d[:, None], scales, wide)
         x, w = gauss_legendre(self.nodes)
-        row, panel = np.nonzero(np.diff(edges) > 0)
+        row, panel = np.nonzero(~(np.diff(edges) <= 0))
         total = np.zeros(len(d))
         for low in range(0, len(row), step := BLOCK // self.nodes):
             r, k = row[low : low + step], panel[low : low + step]
             half = 0.5 * (edges[r, k + 1] - edges[r, k])
             m = (edges[r, k] + half)[:, None] + half[:, None] * x
-            apart = 0.5 * d[r][:, None]
-            value = self._value(self.plan.f, s_a * (m + apart)) * self._value(self.plan.g, s_b * (m - apart))
+            value = self.plan.values(s_a, s_b, m, d[r][:, None], *more)
             part = half * (w * np.exp(-0.5 * (m / sd_m) ** 2) * value).sum(axis=1)
             total += np.bincount(r, part, len(d))
         return (total * 0.3989422804014327 / sd_m).tolist()
-
-    @staticmethod
-    def _value(h: sp.Expr, z: np.ndarray) -> np.ndarray:
-        return evaluation.evaluate(h, z)
 
 
 def panels(lo: float, hi: float, points: np.ndarray, scales: np.ndarray, widest: float) -> np.ndarray:
@@ -89,4 +82,5 @@ def panels(lo: float, hi: float, points: np.ndarray, scales: np.ndarray, widest:
         reached = at + width
         at = np.where(at < hi, np.where(reached > end - 0.3 * width, end, reached), at)
         edges.append(at)
+    edges[0] = np.where(at < hi, np.nan, edges[0])  # as in the text, where there is no room for more
     return np.stack(edges, axis=1)

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import sympy as sp
 
 from meanfield.base.answers.results import InfiniteAverage, MeanFieldError
@@ -20,7 +22,7 @@ from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.series.small_arguments import small_arguments
 from meanfield.numeric.lowering.text import printing
-from meanfield.numeric.quadrature import branches
+from meanfield.numeric.quadrature import branches, evaluation
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre, half_gauss
 from meanfield.symbolic.averages.node import Average
@@ -28,6 +30,7 @@ from meanfield.symbolic.averages.node import Average
 NODES = 16  # Gauss–Legendre nodes a panel
 FEW = 8  # nodes in |d| where all that happens is far away
 PERIODS = 6.0  # radians of phase a panel may hold
+FINEST, LEAST = 1e-14, 1e-9  # of m and of d: narrower panels add nothing to an average, even to that of a step
 PANELS = 400  # of one variable, for phases; this limits K
 
 
@@ -46,12 +49,18 @@ class PanelPlan:
     frequencies: tuple[float, float]
     limit: float
 
+    def values(self, s_a: float, s_b: float, m: np.ndarray, d: np.ndarray, *more: float) -> np.ndarray:
+        """What is averaged, at arrays of m and d; more: what the quadrature takes beside the covariances."""
+        f, g = (evaluation.evaluate(h, z) for h, z in ((self.f, s_a * (m + 0.5 * d)), (self.g, s_b * (m - 0.5 * d))))
+        return f * g
+
 
 def plan(node: Average) -> PanelPlan:
     """The plan of a node ⟨f(z_a) g(z_b)⟩. Raises: MeanFieldError where its integrand does not separate."""
     return plan_of(*separate(node))
 
 
+@lru_cache(maxsize=128)
 def plan_of(f: sp.Expr, g: sp.Expr) -> PanelPlan:
     """The plan of f and g, both in Z[0]."""
     pair = f, g
@@ -167,10 +176,12 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
     nf, ng = {kf}.shape[0], {kg}.shape[0]
     points, scales, shifts, moved = _room(nf + ng), _room(nf + ng), _room(nf + ng), _room(nf + ng)
     for i in range(nf):
-        points[i], scales[i], shifts[i] = {kf}[i] / max(s_a, 1e-150), {step_a} / max(s_a, 1e-150), -0.5
+        points[i], shifts[i] = {kf}[i] / max(s_a, 1e-150), -0.5
+        scales[i] = max({step_a} / max(s_a, 1e-150), {finest!r})
     for j in range(ng):
         s = s_b if abs(s_b) > 1e-150 else 1e-150
-        points[nf + j], scales[nf + j], shifts[nf + j] = {kg}[j] / s, {step_b} / abs(s), 0.5
+        points[nf + j], shifts[nf + j] = {kg}[j] / s, 0.5
+        scales[nf + j] = max({step_b} / abs(s), {finest!r})
     far = {rate} * {sizes}
     reach = 9.0 * sd_m + far * sd_m**2
     phase = {phase} + 1e-9
@@ -186,6 +197,7 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
             crossings[k] = points[i] - points[nf + j]
             widths[k] = _width(scales[i], scales[nf + j], {name}_BF[i], {name}_BG[j], sd_m)
             near = min(near, widths[k], abs(crossings[k]) if crossings[k] != 0.0 else near)
+            widths[k] = max(widths[k], {least!r})
     total = 0.0
     if near > 18.0 * sd_d:
         Y, V = {name}_Y, {name}_V
@@ -217,10 +229,8 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
 """
 
 
-def text(plan: PanelPlan, name: str, widen: float = 1.5, slope: sp.Expr | None = None) -> str:
-    """Source of `name_quadrature(K_aa, K_ab, K_bb, sine2)`; widen: the first panels' width in the plan's steps; slope
-    (of f = g): of `name_quadrature(K_aa, K_ab, K_bb, sine2, w)`, the average of (w f(z_a) - f(z_b)/w)², and of slope's
-    product where w is 0."""
+def text(plan: PanelPlan, name: str, widen: float = 1.5) -> str:
+    """Source of `name_quadrature(K_aa, K_ab, K_bb, sine2)`; widen: the first panels' width in the plan's steps."""
     kinks = {k: sorted({0.0, *points}) for k, points in zip(("KF", "KG"), plan.kinks)}
     flags = {}
     for k, h in (("F", plan.f), ("G", plan.g)):
@@ -228,19 +238,17 @@ def text(plan: PanelPlan, name: str, widen: float = 1.5, slope: sp.Expr | None =
         flags[f"B{k}"] = [x in breaks for x in kinks[f"K{k}"]]
     same = plan.f == plan.g
     functions = function_text(plan.f, f"{name}_f") + ("" if same else function_text(plan.g, f"{name}_g"))
-    one, other = f"{name}_f(s_a * (m + 0.5 * d))", f"{name}_{'f' if same else 'g'}(s_b * (m - 0.5 * d))"
-    value, more = f"{one} * {other}", ""
-    if slope is not None:
-        functions += function_text(slope, f"{name}_d")
-        product = value.replace(f"{name}_f", f"{name}_d")
-        value = f"((weight * {one} - {other} / weight) ** 2 if weight > 0.0 else {product})"
-        more = ", weight"
-    return arrays(name, kinks, flags) + functions + filled(
+    value = f"{name}_f(s_a * (m + 0.5 * d)) * {name}_{'f' if same else 'g'}(s_b * (m - 0.5 * d))"
+    even = "s_a == s_b" if same else "False"
+    return arrays(name, kinks, flags) + functions + filled_for(plan, name, value, even, widen)
+
+
+def filled_for(plan: PanelPlan, name: str, value: str, even: str, widen: float = 1.5, **fill: Any) -> str:
+    """The template for the value at (s_a, s_b, m, d); even: source of whether d and -d are alike."""
+    return filled(
         name=name,
         value=value,
-        parameters=more,
-        more=more,
-        even="s_a == s_b" if same else "False",
+        even=even,
         kf=f"{name}_KF",
         kg=f"{name}_KG",
         step_a=widen * plan.step,
@@ -248,6 +256,7 @@ def text(plan: PanelPlan, name: str, widen: float = 1.5, slope: sp.Expr | None =
         rate=plan.rate,
         sizes="(s_a + abs(s_b))",
         phase=f"{plan.frequencies[0]} * s_a + {plan.frequencies[1]} * abs(s_b)",
+        **fill,
     )
 
 
@@ -260,4 +269,5 @@ def arrays(name: str, kinks: dict[str, list[float]], flags: dict[str, list[bool]
 
 def filled(setup: str = "", parameters: str = "", more: str = "", **fill: Any) -> str:
     """The template with what is known of f and g put in; more: what they take beside their variable."""
-    return _TEMPLATE.format(setup=setup, parameters=parameters, more=more, periods=PERIODS, **fill).lstrip("\n")
+    fill |= {"periods": PERIODS, "finest": FINEST, "least": LEAST}
+    return _TEMPLATE.format(setup=setup, parameters=parameters, more=more, **fill).lstrip("\n")

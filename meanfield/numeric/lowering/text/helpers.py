@@ -102,6 +102,8 @@ HELPERS = ELEMENTARY | {
             at = end
         edges[n] = at
         n += 1
+    if at < hi:  # there is no room for more: a sum over some of the panels is no average
+        edges[0] = math.nan
     return n
 """,
     "_width": """def _width(f, g, f_breaks, g_breaks, sd_m):
