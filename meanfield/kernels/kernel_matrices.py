@@ -18,7 +18,6 @@ from meanfield.base.arguments import path, shown, whole
 from meanfield.base.budgets import require_memory
 from meanfield.base.errors import MeanFieldError, one_line
 from meanfield.kernels.kernel_blocks import Journal, Work, fill, product, said_of
-from meanfield.kernels.loops.near_sums import TAKEN_APART
 from meanfield.kernels.loops.pair_loops import LEAST
 from meanfield.kernels.pairs import BLURRED, OPPOSITE, READ, WORST, side_of
 
@@ -226,8 +225,7 @@ def known(
     """
     network = work.network
     K = read * _growth(work) if read > 0.0 else 0.0
-    apart = max(read, TAKEN_APART) * network.depth if read > 0.0 else 0.0
-    more = {"K": K, "Theta": K * network.depth, "distance": apart}
+    more = {"K": K, "Theta": K * network.depth, "distance": read * network.depth}
     error = {n: float(e + more[n]) for n, e in error.items()}
     steady = network.block is not None and network.block.least < 0
     magnified = ("Theta",) if network.theta else () if steady else ("K",)

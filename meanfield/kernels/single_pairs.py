@@ -214,7 +214,7 @@ class _Pairs:
         for g, number in sorted({(g, number) for g, number, _ in asked.tolist() if number >= 0}):
             ask, near = (asked[:, 0] == g) & (asked[:, 1] == number), self.tables[g]
             box = self.loop.groups[g][0], near.box(self._variance(g), number)
-            self.asks[box] += int(self.averages[g].cost(*places[ask].T).sum())
+            self.asks[box] += int(ask.sum())
             if self.asks[box] >= self.share * near.price(box[1]):
                 near.make(*box[1])
                 self.made.add(box)

@@ -114,7 +114,7 @@ numeric.lowering.modules.generated_modules
 numeric.lowering.averages.pair_check numeric.lowering.averages.planes numeric.lowering.averages.panel_arrays
 numeric.lowering.averages.conditional
 numeric.lowering.averages.direct numeric.lowering.averages.one_gaussian numeric.lowering.averages.two_gaussians
-numeric.lowering.distances.equal_norm_distance
+numeric.lowering.distances.difference_quotients numeric.lowering.distances.equal_norm_distance
 numeric.lowering.distances.unequal_norm_distance numeric.lowering.distances.unequal_norm_check
 numeric.lowering.distances.parametric_check numeric.lowering.distances.parametric
 numeric.lowering.distances.distance_functions

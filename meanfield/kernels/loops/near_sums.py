@@ -24,7 +24,7 @@ SERVED, WANTING, LEFT = 1, 2, 0
 WIDEST = 0.5  # r of the first ring at most, and of a pair that tables answer
 APART = 0.02  # 1 - c from which a difference of averages keeps its digits
 MISSED = 2e-13  # what a box may miss between its nodes, of a distance and of a slope, the smallest in it
-TAKEN, TAKEN_APART = 2e-14, 1e-13  # what averages of a single pair miss, of √(⟨f²⟩⟨f²⟩), and of a distance
+TAKEN = 2e-14  # what averages of a single pair miss, of √(⟨f²⟩⟨f²⟩), and of a distance
 SAME_NORM = 1e-15  # of s: a difference of norms that is rounding
 
 

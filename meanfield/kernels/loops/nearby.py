@@ -151,8 +151,8 @@ class Nearby(Kept[tuple[int, int], "np.ndarray | None"]):
         gap = 0.5 * (cosine * r) ** 2 * s / t
         rise = self.averages.rise(s, t)
         qa, qb = gaussian_average(self.averages.square, A), gaussian_average(self.averages.square, t * t)
-        apart, slope = self.averages.turned(s, t, gap)
-        ratio, slope, rise = apart / (r * r * qa), slope * A / qa, rise * s / qa
+        ratio, slope = self.averages.turned(s, t, s * r * sine, gap, qa, qb, rise)
+        ratio, slope, rise = ratio * A / qa, slope * A / qa, rise * s / qa
         whole = ratio + (rise * sine / (1 + np.sqrt(qb / qa))) ** 2
         return np.array([ratio, slope, rise, whole]).reshape(4, *np.shape(u))
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from meanfield.numeric.lowering.distances.distance_functions import inner
+from meanfield.numeric.lowering.distances.distance_functions import slope_of
 from meanfield.numeric.lowering.evaluators import MARGIN, ROUNDING
 from meanfield.numeric.lowering.modules.generated_modules import VERSION
 from meanfield.numeric.lowering.modules.module_functions import Functions
@@ -18,7 +18,7 @@ LEAST = 1e-200  # of 1 - c, searched: 1 - c* is of the order of (σ_w/σ_b)⁴ w
 _LOOP = """
 @njit(cache=True, error_model='numpy')
 def log_stretch(K, gap, T):
-    return math.log({scale!r} * {stretch}(K, 2.0 * K * gap, T[{table}]))
+    return math.log({scale!r} * {stretch}(K, 2.0 * K * gap{tables}))
 
 
 @njit(cache=True, error_model='numpy', parallel=True)
@@ -39,7 +39,7 @@ def averages(K, gap, T, out):
     # log S and log ⟨f²⟩/K
     for p in range(K.size):
         out[p, 0] = log_stretch(K[p], gap[p], T)
-        out[p, 1] = math.log({scale!r} * {second}(K[p], T[{second_table}]) / K[p])
+        out[p, 1] = math.log({scale!r} * {second}(K[p]{second_tables}) / K[p])
 
 
 @njit(cache=True, error_model='numpy')
@@ -155,8 +155,9 @@ def generate(node: Stretch, scale: float, jumps: bool) -> tuple[str, dict[str, n
     """(source, tables and errors) of the module of scale·S; jumps: whether f jumps, so that θS is what is tabulated."""
     functions = Functions()
     name = functions.of(node)
-    second, _, slope = inner(functions, node)
-    fill = {"stretch": name, "table": name.split("_")[1], "second": second, "second_table": second.split("_")[1]}
+    second, slope = functions.of(node.second), slope_of(functions, node)
+    fill = {"stretch": name, "tables": _read(functions, name), "second": second}
+    fill |= {"second_tables": _read(functions, second)}
     fill |= _LOGARITHMIC if jumps else _LINEAR
     loop = _LOOP.format(**fill, slope=slope, scale=scale, jump=int(jumps), least=math.log(LEAST), floor=LEAST)
     head = helpers.HEADER.format(version=VERSION, summary="\n".join(["1 - c* over a grid", "", *functions.notes]))
@@ -165,3 +166,8 @@ def generate(node: Stretch, scale: float, jumps: bool) -> tuple[str, dict[str, n
     own = functions.errors[list(functions.names.values()).index(name)]
     arrays = functions.arrays | {"weight": np.array(functions.weight), "error": np.array(max(MARGIN * own, ROUNDING))}
     return text, arrays
+
+
+def _read(functions: Functions, name: str) -> str:
+    """Source of the tables that a call hands over."""
+    return "".join(f", {table}" for table in functions.table(name))

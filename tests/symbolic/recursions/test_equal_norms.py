@@ -196,13 +196,13 @@ def test_the_measured_error_sees_a_rule_with_too_few_nodes(monkeypatch):
         source = functions.text + equal_norm_distance.text(node, "s", *used)
         table = functions.arrays[f"T{used[0].split('_')[1]}"]
         function = panel_arrays.function(source, "s", functions.plans)
-        return equal_norm_distance.error(node, function, table), function(1.0, 1e-30, table)
+        return equal_norm_distance.error(node, function, [table]), function(1.0, 1e-30, table)
 
     right, wrong = error_of(equal_norm_distance.RULES), error_of(((0.1, 2),))
     assert right[0] <= equal_norm_distance.FLOOR and abs(right[1] - 0.5) < 1e-14
     assert wrong[0] > 1e-9
     # what gives nan has no error, not an error of 0
-    assert equal_norm_distance.error(node, lambda *_: math.nan, np.zeros((1, 10))) == math.inf
+    assert equal_norm_distance.error(node, lambda *_: math.nan, []) == math.inf
     monkeypatch.setattr(equal_norm_distance, "error", lambda *_: math.inf)
     with pytest.raises(mf.MeanFieldError, match="not compiled"):
         evaluators.Functions().of(node)

@@ -80,10 +80,10 @@ def ratio(formula: str, monkeypatch=None):
     (node,) = stretch(mf.derive(formula).activations[0].pieces.expr, K, distance).atoms(Stretch)
     functions = evaluators.Functions()
     name = functions.of(node)
-    f, table = printing.interpret(functions.text, name), functions.arrays[f"T{name.split('_')[1]}"]
+    f, tables = printing.interpret(functions.text, name), list(map(functions.array, functions.table(name)))
     if monkeypatch is not None:
         two_gaussians.pair.cache_clear()
-    return lambda V, apart: f(V, apart, table)
+    return lambda V, apart: f(V, apart, *tables)
 
 
 # ------------------------------------------------------------------------------------------------ constant modulus

@@ -360,16 +360,16 @@ def lowered(phi: str, plant=lambda text: text):
     (node,) = theory.unequal_norms.only("distance").block.next[-1].atoms(Chord)
     shape = Chord(node.args[0], K_aa, K_bb, distance, tilt)
     functions = evaluators.Functions()
-    used = [functions.of(part) for part in unequal_norm_distance.parts(shape)]
-    tables = [functions.arrays[t[:-1].replace("[", "")] for u in used for t in functions.table(u)]
-    source = functions.text + plant(unequal_norm_distance.text(shape, "x", used))
-    function = panel_arrays.function(source, "x", functions.plans)
-    return unequal_norm_check.error(shape, function, tables, np.inf), function
+    name = functions.of(shape)
+    text = plant(functions.text)
+    function, whole = panel_arrays.function(text, name, functions.plans), printing.interpret(text, name)
+    tables = list(map(functions.array, functions.table(name)))
+    return unequal_norm_check.error(shape, function, tables, np.inf, whole), function
 
 
 PLANTS = {
-    "the share of norms": ("total = norms * x_along", "total = 0.0 * x_along"),
-    "the share of directions": ("total += turns * x_across", "total += x_across"),
+    "the share of norms": ("total = norms * chord", "total = 0.0 * chord"),
+    "the share of directions": ("total += turns * chord", "total += chord"),
     "the angle": ("between = math.sin(tilt)", "between = 1.001 * math.sin(tilt)"),
 }
 
@@ -421,13 +421,29 @@ def test_collinear_inputs_keep_their_angle(sigma_b, mu):
             assert not abs(1.001 * found - turned) <= 1e-12 * turned or turned < 1e-30 * apart
 
 
-@pytest.mark.slow
-def test_the_measured_error_sees_a_layer_left_out(monkeypatch):
-    monkeypatch.setattr(unequal_norm_check, "MEASURED", ((1.0, 1.0002, 1e-9), (1.44, 1.0, 0.02)))
-    assert lowered("hard_tanh")[0] < 1e-13
-    assert lowered("hard_tanh", lambda text: text.replace("thin = layer < root", "thin = False"))[0] > 1e-9
-    before, after = PLANTS["the angle"]
-    assert lowered("tanh", lambda text: text.replace(before, after))[0] > 1e-8
+QUOTIENTS = {  # of tanh, in `difference_quotients`
+    "a difference of rounded places": ("if a != b and (crossed or", "if a != b and (a != b or"),
+    "the mean of slopes": ("total += w *", "total += 1.0001 * w *"),
+    "the difference of norms": ("between * m + 0.5", "1.001 * between * m + 0.5"),
+    "the angle": ("_cos(tilt) ** 2, 1.0", "_cos(tilt), 1.0"),
+    "plain differences": ("plain = apart > 0.01", "plain = apart > 0.0"),
+}
+
+
+@pytest.mark.parametrize("plant", QUOTIENTS)
+def test_the_measured_error_of_difference_quotients_sees_what_is_missing(plant):
+    before, after = QUOTIENTS[plant]
+
+    def planted(text: str) -> str:
+        assert before in text
+        return text.replace(before, after)
+
+    assert lowered("tanh", planted)[0] > 1e-9
+
+
+def test_the_measured_error_of_difference_quotients_sees_a_kink_left_out():
+    assert lowered("hard_tanh")[0] <= 1e-14
+    assert lowered("hard_tanh", lambda text: text.replace("u * v < 0.0", "u * v < -1e9"))[0] > 1e-9
 
 
 def test_a_tilt_of_the_wrong_sign_is_seen():

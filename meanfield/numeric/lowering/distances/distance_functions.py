@@ -12,6 +12,7 @@ from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.averages import panel_arrays
 from meanfield.numeric.lowering.averages.direct import untabled
 from meanfield.numeric.lowering.distances import (
+    difference_quotients,
     equal_norm_distance,
     parametric,
     parametric_check,
@@ -36,22 +37,19 @@ STEMS = {Chord: "chord", Turn: "turn", Rise: "rise"}
 
 @lowers(Chord, Rise)
 def _two_norms(functions: Functions, shape: Chord | Rise, written: Sequence[sp.Expr]) -> None:
-    used = [functions.of(part) for part in unequal_norm_distance.parts(shape)]
+    used, moved = [functions.of(part) for part in unequal_norm_distance.parts(shape)], ""
+    note, slow = unequal_norm_distance.NOTES[type(shape)], any(functions.costs[u] for u in used)
+    if not isinstance(shape, Rise) and difference_quotients.serves(shape):
+        moved, note, slow = _moved(functions, shape), difference_quotients.NOTE, True
     name = functions.name(shape, STEMS[type(shape)])
     tables = [t for u in used for t in functions.table(u)]
-    text = unequal_norm_distance.text(shape, name, used)
-    error = unequal_norm_check.error(
-        shape,
-        panel_arrays.function(functions.text + text, name, functions.plans),
-        list(map(functions.array, tables)),
-        functions.limit,
-    )
+    text = unequal_norm_distance.text(shape, name, used, moved)
+    function = panel_arrays.function(functions.text + text, name, functions.plans)
+    whole = printing.interpret(functions.text + text, name) if moved else None
+    error = unequal_norm_check.error(shape, function, list(map(functions.array, tables)), functions.limit, whole)
     require_usable(shape, error)
-    slow = any(functions.costs[u] for u in used)
     cost = 0.0 if isinstance(shape, Rise) else PAIR_WEIGHT if slow else DIRECT_WEIGHT
-    functions.add(
-        name, text, f"{name} = {shape}: {unequal_norm_distance.NOTES[type(shape)]}", error, cost, tables=tables
-    )
+    functions.add(name, text, f"{name} = {shape}: {note}", error, cost, tables=tables)
 
 
 @lowers(Stretch)
@@ -59,22 +57,46 @@ def _one_norm(functions: Functions, shape: Stretch, written: Sequence[sp.Expr]) 
     if shape.params:
         _with_parameters(functions, shape, written)
         return
-    used = inner(functions, shape)
-    name = functions.name(shape, "stretch")
-    text, table = equal_norm_distance.text(shape, name, *used), functions.array(f"T[{used[0].split('_')[1]}]")
+    tables, moved = list[str](), ""
+    if difference_quotients.serves(shape):
+        moved, name = _moved(functions, shape), functions.name(shape, "stretch")
+        text, note, cost = difference_quotients.of_stretch(name, moved), difference_quotients.NOTE, PAIR_WEIGHT
+    else:
+        second, product, slope = inner(functions, shape)
+        name = functions.name(shape, "stretch")
+        text, tables = equal_norm_distance.text(shape, name, second, product, slope), functions.table(second)
+        note = f"the mean of {slope} for inputs close together, else of {product}"
+        cost = PAIR_WEIGHT if any(functions.costs[u] for u in (second, product, slope)) else 0.0
     function = panel_arrays.function(functions.text + text, name, functions.plans)
-    error = equal_norm_distance.error(shape, function, table, functions.limit)
+    whole = printing.interpret(functions.text + text, name) if moved else None
+    error = equal_norm_distance.error(shape, function, list(map(functions.array, tables)), functions.limit, whole)
     require_usable(shape, error)
-    note = f"{name}(K, distance) = {shape}: the mean of {used[2]} for inputs close together, else of {used[1]}"
-    cost = PAIR_WEIGHT if any(functions.costs[u] for u in used) else 0.0
-    functions.add(name, text, note, error, cost, table=table)
+    functions.add(name, text, f"{name}(K, distance) = {shape}: {note}", error, cost, tables=tables)
+
+
+def _moved(functions: Functions, shape: Stretch) -> str:
+    """The function of difference quotients, which nodes of one f share."""
+    f = shape.function
+    key = sp.Tuple(sp.Symbol("differences"), f)
+    if key not in functions.names:
+        name = functions.name(key, "differences")
+        plan = functions.plans[name] = difference_quotients.plan_of(f, pieces(f, Z[0]).diff().expr)
+        functions.add(name, difference_quotients.text(plan, name), f"{name}: of {f}", 0.0, 0.0, plan.limit)
+    return functions.names[key]
 
 
 def inner(functions: Functions, shape: Stretch) -> list[str]:
     """The functions of ⟨f²⟩, ⟨f f⟩ and its slope, which are shared with the nodes of the recursion."""
-    second, product, slope = equal_norm_distance.parts(shape)
-    names = [functions.of(second), functions.of(product)]
-    return [*names, _slope(functions, slope) if slope.has(distance) else functions.of(slope)]
+    second, product, _ = equal_norm_distance.parts(shape)
+    return [functions.of(second), functions.of(product), slope_of(functions, shape)]
+
+
+def slope_of(functions: Functions, shape: Stretch) -> str:
+    """The function of the slope of ⟨f f⟩."""
+    if difference_quotients.serves(shape):
+        return f"{_moved(functions, shape)}_slope"
+    slope = equal_norm_distance.parts(shape)[2]
+    return _slope(functions, slope) if slope.has(distance) else functions.of(slope)
 
 
 def _slope(functions: Functions, e: sp.Expr) -> str:

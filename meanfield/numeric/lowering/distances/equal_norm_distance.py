@@ -7,7 +7,7 @@ Gauss nodes in the root of 1 - c, in which that is analytic, kinks included. Els
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -32,6 +32,7 @@ MEASURED: tuple[tuple[float, float], ...] = (
     *((1.0, 1e-12), (1.0, 0.19), (1.0, 0.21), (1.0, 1.3), (1e-3, 1e-5)),
     *((50.0, 0.02), (1e4, 1e-4), (1e4, 3e3), (1e-9, 1.2e-9)),
 )
+WHOLE = ((1.0, 1e-12), (1.0, 1.3))
 MEASURED_CLOSED = (*MEASURED, (1e4, 3.0), (1e6, 0.5))
 FLOOR = 1e-14
 SMALL = 1e-290
@@ -62,10 +63,14 @@ def _by_covariance(product: sp.Expr, f: sp.Expr) -> sp.Expr:
 
 
 def layer_of(f: sp.Expr) -> float:
-    """The least distance of two breaks of f, where it jumps: two inputs that stand at different ones are as likely as
-    e^{-layer²/4V(1 - c)}, which has no power series in the root of 1 - c."""
-    breaks = [float(b) for b in pieces(f, Z[0]).breaks] if pieces(f, Z[0]).jumps() else []
-    return min((b - a for a, b in pairwise(breaks)), default=math.inf)
+    """`_between_breaks` of an f that jumps."""
+    return _between_breaks(f) if pieces(f, Z[0]).jumps() else math.inf
+
+
+def _between_breaks(f: sp.Expr) -> float:
+    """The least distance of two breaks of f: two inputs that stand at different ones are as likely as
+    e^{-distance²/4V(1 - c)}, which has no power series in the root of 1 - c."""
+    return min((float(b - a) for a, b in pairwise(pieces(f, Z[0]).breaks)), default=math.inf)
 
 
 def scale_free(f: sp.Expr) -> bool:
@@ -114,7 +119,6 @@ def by_parts(
     layer: see `layer_of`; small: V up to which only slopes serve.
     """
     seen = layer < math.inf  # panels double from the closeness at which two breaks begin to see each other
-    thick, nodes = ("", 8) if not seen else (" and thick", 16)
     own = f", {table}" if table else ""
     out = f"""def {name}(V, apart{own}{more}):
     V = max(V, 1e-290)
@@ -124,6 +128,21 @@ def by_parts(
     if seen:
         out += f"    onset = {layer / ONSET!r} / math.sqrt(V * gap) if gap > 0.0 else math.inf\n"
         out += "    thick = onset >= 1.0\n"
+    close = f"gap <= {faint!r} or near <= {CLOSE!r}" if seen else f"gap <= {faint!r}"
+    close += f" or V <= {small!r}" if small and not seen else ""
+    out += mean_of_slopes(f"{slope}(V, V * (1.0 - g), V, g * (2.0 - g){more})", 16 if seen else 8, close, seen)
+    # of an even f opposite inputs are the same: what is left of 0 must have no sign, for it has a logarithm
+    return out + f"""    left = {second}(V{own}{more}) - {product}(V, V - 0.5 * apart, V, gap * (2.0 - gap){more})
+    return 2.0 * (0.0 if left < 0.0 else left) / apart
+"""
+
+
+def mean_of_slopes(slope: str, nodes: int, close: str = "", layers: bool = False) -> str:
+    """Source of statements that return the mean of slopes over correlations from 1 - gap to 1, in the root of 1 - c:
+    by few nodes up to each `near` of `RULES`, else, where `close` holds (always if empty), by panels that double from
+    f's own scale outwards. slope: source of the slope at 1 - c = g; layers: whether `onset` and `thick` say where two
+    breaks begin to see each other."""
+    out, thick = "", " and thick" if layers else ""
     for most, n in RULES:
         x, w = gauss_legendre(n)
         places = tuple(0.5 * (1 + float(t)) for t in x)
@@ -132,14 +151,12 @@ def by_parts(
         total = 0.0
         for u, w in zip({places!r}, {weights!r}):
             g = gap * u * u
-            total += w * {slope}(V, V * (1.0 - g), V, g * (2.0 - g){more})
+            total += w * {slope}
         return total
 """
     x, w = gauss_legendre(nodes)
-    first = "max(min(0.3 / math.sqrt(near), onset), 1e-12)" if seen else "max(0.3 / math.sqrt(near), 1e-12)"
-    close = f"gap <= {faint!r} or near <= {CLOSE!r}" if seen else f"gap <= {faint!r}"
-    close += f" or V <= {small!r}" if small and not seen else ""
-    out += f"""    if {close}:  # the same, in panels that double from f's own scale outwards
+    first = "max(min(0.3 / math.sqrt(near), onset), 1e-12)" if layers else "max(0.3 / math.sqrt(near), 1e-12)"
+    return out + f"""    if {close or "True"}:
         total, low, high = 0.0, 0.0, {first}
         while low < 1.0:
             high = min(high, 1.0)
@@ -147,20 +164,18 @@ def by_parts(
             for x, w in zip({tuple(map(float, x))!r}, {tuple(map(float, w))!r}):
                 u = low + half * (1.0 + x)
                 g = gap * u * u
-                total += 2.0 * half * w * u * {slope}(V, V * (1.0 - g), V, g * (2.0 - g){more})
+                total += 2.0 * half * w * u * {slope}
             low, high = high, 2.0 * high
         return total
 """
-    # of an even f opposite inputs are the same: what is left of 0 must have no sign, for it has a logarithm
-    return out + f"""    left = {second}(V{own}{more}) - {product}(V, V - 0.5 * apart, V, gap * (2.0 - gap){more})
-    return 2.0 * (0.0 if left < 0.0 else left) / apart
-"""
 
 
-def error(node: Stretch, f: Callable, table: np.ndarray, limit: float = math.inf) -> float:
-    """The largest relative error of f(V, apart, table) at `MEASURED` (variance, apart): against balls where the
+def error(
+    node: Stretch, f: Callable, tables: Sequence[np.ndarray], limit: float = math.inf, whole: Callable | None = None
+) -> float:
+    """The largest relative error of f(V, apart, *tables) at `MEASURED` (variance, apart): against balls where the
     averages close, else against finer panels of another geometry; ∞ where a value cannot be measured. limit: the
-    largest variance at which the parts are known.
+    largest variance at which the parts are known; whole: f as it is compiled, which is slow, at `WHOLE` alone.
     """
     worst, exact = FLOOR, closed(node)
     for V, apart in MEASURED if exact.has(*OPEN) else MEASURED_CLOSED:
@@ -169,11 +184,12 @@ def error(node: Stretch, f: Callable, table: np.ndarray, limit: float = math.inf
         true = _true(node, exact, V, apart)
         if abs(true) < SMALL:  # nothing that a double could hold relatively
             continue
-        try:
-            off = abs(f(V, apart, table) / true - 1)
-        except (OverflowError, ZeroDivisionError, ValueError):
-            off = math.inf
-        worst = max(worst, math.inf if math.isnan(off) else off)  # ∞ - ∞, here or in the reference: no measure
+        for own in [f] if whole is None or (V, apart) not in WHOLE else [f, whole]:
+            try:
+                off = abs(own(V, apart, *tables) / true - 1)
+            except (OverflowError, ZeroDivisionError, ValueError):
+                off = math.inf
+            worst = max(worst, math.inf if math.isnan(off) else off)  # ∞ - ∞, here or in the reference: no measure
     return worst
 
 
@@ -181,7 +197,7 @@ def _true(node: Stretch, exact: sp.Expr, V: float, apart: float) -> float:
     if not exact.has(*OPEN):
         return float(balls.certified(exact.subs({K: sp.Rational(V), distance: sp.Rational(apart)}), 20))
     _, product, slope = parts(node)
-    return reference(product, slope, V, apart, layer=layer_of(node.function))
+    return reference(product, slope, V, apart, layer=_between_breaks(node.function))
 
 
 def reference(

@@ -35,18 +35,21 @@ MEASURED = (  # (A, B, 1 - c)
     (2.0, 0.5, 0.6),
     (100.0, 1.0, 1e-3),
 )
+WHOLE = ((1.0, 1.0 + 2.0**-50), (1.0, 1.0002), (2.0, 0.5))
 FAR = ((1e4, 1.1e4, 1e-4), (1e6, 1e5, 0.3), (1e-8, 1e-7, 0.1))  # where closed forms measure
 SEGMENTS = ((1.0, 1.0 + 1e-9), (1.0, 1.3), (2e-3, 1e-3), (50.0, 30.0), (20.0, 0.01))
 MODEST = 1e-3  # of ⟨f⟩/A: a rise below adds nothing to a distance
 
 
-def error(node: Chord | Rise, f: Callable, tables: list[np.ndarray], limit: float) -> float:
+def error(
+    node: Chord | Rise, f: Callable, tables: list[np.ndarray], limit: float, whole: Callable | None = None
+) -> float:
     """The largest relative error of f at the places above; ∞ where a value cannot be measured. limit: the largest
-    variance at which the parts are known."""
+    variance at which the parts are known; whole: f as it is compiled, which is slow, at `WHOLE` alone."""
     exact = node.doit()
     if isinstance(node, Rise):
         return _of_rise(node, exact, f, tables, limit)
-    return _of_chord(node, exact, f, tables, limit)
+    return _of_chord(node, exact, f, tables, limit, whole)
 
 
 def _of_rise(node: Rise, exact: sp.Expr, f, tables, limit: float) -> float:
@@ -62,7 +65,7 @@ def _of_rise(node: Rise, exact: sp.Expr, f, tables, limit: float) -> float:
     return worst
 
 
-def _of_chord(node: Chord, exact: sp.Expr, f, tables, limit: float) -> float:
+def _of_chord(node: Chord, exact: sp.Expr, f, tables, limit: float, whole) -> float:
     worst, known = FLOOR, not exact.has(Average)
     for A, B, gap in (*MEASURED, *FAR) if known else MEASURED:
         if max(A, B) > limit:
@@ -78,7 +81,8 @@ def _of_chord(node: Chord, exact: sp.Expr, f, tables, limit: float) -> float:
                 true = float(balls.certified(exact.xreplace({k: sp.Rational(v) for k, v in places.items()}), 20))
             else:
                 true = _true(node, A, B, float(apart), gap)
-        worst = max(worst, _off(f, (*given, *tables), true, abs(true)))
+        for own in [f, whole] if whole is not None and (A, B) in WHOLE else [f]:
+            worst = max(worst, _off(own, (*given, *tables), true, abs(true)))
     return worst
 
 

@@ -1,14 +1,16 @@
 """Float64 `Chord`, `Turn` and `Rise`: how far f moves two Gaussians of different variances apart, with all its digits.
 
-The share of norms is a mean over one Gaussian of a squared difference quotient: panels end where either argument meets
-a kink, and where the two are close the quotient is a Gauss mean of f′ between them. The share of directions is the mean
-of ⟨f′f′⟩ over correlations, in the root of 1 - c as for one norm. There a kink off 0, which the two inputs meet at
-different places, leaves a layer as wide as these are apart: panels double from it outwards. Far apart in angle it is
-the difference of averages. A turn has another share of norms, ⟨(√(b/a) q - (a - b)/((s - t)√(ab)) f(tx))²⟩ with the
-same quotient q. Of an even f opposite inputs are the same one. `unequal_norm_check` measures the error.
+A `Chord` or a `Turn` is a quadrature of difference quotients (`difference_quotients`), or, where ⟨f′f′⟩ has a closed
+form, cheaper: the share of norms is then a mean over one Gaussian of a squared difference quotient (panels end where
+either argument meets a kink, and where the two are close the quotient is a Gauss mean of f′ between them), the share of
+directions the mean of ⟨f′f′⟩ over correlations, as for one norm; far apart in angle it is the difference of averages. A
+turn has another share of norms, ⟨(√(b/a) q - (a - b)/((s - t)√(ab)) f(tx))²⟩ with the same quotient q. Of an even f
+opposite inputs are the same one. `unequal_norm_check` measures the error.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import sympy as sp
 
@@ -17,7 +19,8 @@ from meanfield.base.arguments import shown
 from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.averages import planes
-from meanfield.numeric.lowering.distances.equal_norm_distance import CLOSE, FAINT, RULES, scale_free
+from meanfield.numeric.lowering.distances import difference_quotients
+from meanfield.numeric.lowering.distances.equal_norm_distance import CLOSE, FAINT, mean_of_slopes, scale_free
 from meanfield.numeric.lowering.distances.equal_norm_distance import parts as stretch_parts
 from meanfield.numeric.quadrature import branches
 from meanfield.numeric.quadrature.rules import gauss_legendre
@@ -25,10 +28,9 @@ from meanfield.symbolic import parity
 from meanfield.symbolic.averages.node import Average, Integrand, average
 from meanfield.symbolic.averages.nodes.equal_norms import Stretch, essential
 from meanfield.symbolic.averages.nodes.unequal_norms import Chord, Rise, Turn, rise
+from meanfield.symbolic.equality import closed
 
 SHORT = 0.1  # of f's own scale: up to this width four nodes give the mean of f′
-LAYER = 12.0  # a layer of width v is e^{-v²/4g} at 1 - c = g, 0 for a double below (v/12)²
-THIN = 1e-6  # thinnest layer of a kink that the mean sees, in (1 - c)^{1/3}: it is as deep as it is wide
 OCTAVE = 1.5  # of variances: over such a segment eight nodes give the mean of d⟨f⟩/dK
 GROWN = ("R", "S")  # the tables of a rise
 STEPS = 8  # segments; variances further from each other leave a difference its digits
@@ -42,27 +44,28 @@ NOTES: dict[type, str] = {
 def parts(node: Chord | Rise) -> tuple[sp.Expr, ...]:
     """The averages that a node over (K_aa, K_bb, …) is computed from.
 
-    Raises: MeanFieldError for an f that this quadrature does not cover.
+    Raises: MeanFieldError for an f that no quadrature here covers.
     """
     f = node.function
     if isinstance(node, Rise):
         return tuple(e for e in _mean_and_slope(f) if not e.is_number)
     h = _moving(f) if isinstance(node, Turn) else f
-    found: tuple[sp.Expr, ...] = stretch_parts(
-        Stretch(Integrand(h) if isinstance(node, Turn) else node.args[0], K, distance)
-    )
-    jumps = found[2].has(distance)  # more is left of it than a number over a root: it jumps off 0, or bends beside
-    if jumps or branches.branches(f):
-        what = "jumps" if jumps else "has a branch point"
-        raise MeanFieldError(
-            f"The distance of two inputs of unequal norms through {shown(f)} was asked for, which {what}; it is "
-            "derived, but not compiled: ask for K_aa, K_bb and K_ab."
-        )
+    own: tuple[sp.Expr, ...] = ()
+    if not difference_quotients.serves(node):
+        own = stretch_parts(Stretch(Integrand(h) if isinstance(node, Turn) else node.args[0], K, distance))
+        jumps = own[2].has(distance)  # more is left of it than a number over a root: it jumps off 0, or bends beside
+        if jumps or closed(own[2]).has(Average) or branches.branches(f):
+            what = "jumps" if jumps else "has a branch point"
+            raise MeanFieldError(
+                f"The distance of two inputs of unequal norms through {shown(f)} was asked for, which {what}; it is "
+                "derived, but not compiled: ask for K_aa, K_bb and K_ab."
+            )
     if not isinstance(node, Turn):
-        return found
+        return own
     grown = _grown(node)
-    own = (average(node.square, K), *found[1:], *([grown] if isinstance(grown, Rise) else []))
-    return own if h == f else (*own, average(h, K))
+    rises = [grown] if isinstance(grown, Rise) else []
+    constant = [average(h, K)] if own and h != f else []
+    return average(node.square, K), *own[1:], *rises, *constant
 
 
 def _grown(node: Turn) -> sp.Expr:
@@ -76,16 +79,22 @@ def _moving(f: sp.Expr) -> sp.Expr:
     return factor * rest
 
 
-def text(node: Chord | Rise, name: str, used: list[str]) -> str:
-    """Source of `name(A, B, apart, tilt, T)` or `name(A, B, T, U)` by the functions of its parts and their tables."""
+def text(node: Chord | Rise, name: str, used: list[str], moved: str = "") -> str:
+    """Source of `name(A, B, apart, tilt, T)` or `name(A, B, T, U)` by the functions of its parts and their tables;
+    moved: the function of difference quotients, where these serve."""
     if isinstance(node, Rise):
         slope = _mean_and_slope(node.function)[1]
         if slope.is_number:
             return f"def {name}(A, B, *tables):\n    return {float(slope)!r}\n"
         return _RISE.format(name=name, value=used[0], slope=used[1], nodes=_nodes(8), octave=OCTAVE, steps=STEPS)
+    if moved and not isinstance(node, Turn):
+        return difference_quotients.of_chord(name, moved)
+    if moved:
+        grown, held = _growth(node, used[1:])
+        return difference_quotients.of_turn(name, moved, used[0], ("T", *held), f"{grown} * (s + t)")
     second, product, slope, *more = used
     turns, moving = isinstance(node, Turn), _moving(node.function)
-    whole = _along(node, name) + _across(node, name, slope)
+    whole = _along(node, name) + _across(name, slope)
     opposite = "gap > 1.0" if parity.of_function(moving) == 1 else "False"
     far = f"return ({second}(A, T) + {second}(B, T) - 2.0 * q) / apart"
     norms, tables = f"{name}_along(s, t, between)", ["T"]
@@ -95,10 +104,7 @@ def text(node: Chord | Rise, name: str, used: list[str]) -> str:
             mean, tables = more.pop(), ["T", "M"]
             far = f"q += {float(constant)!r} * ({mean}(A, M) + {mean}(B, M) + {float(constant)!r})\n        " + far
         far = far.replace(f"{second}(A, T) + {second}(B, T)", "2.0 * one * other")
-        own = _grown(node)
-        held = GROWN[: len(parts(own))] if isinstance(own, Rise) else ()
-        grown = f"{more[0]}({', '.join(('A', 'B', *held))})" if isinstance(own, Rise) else "1.0"
-        grown = f"{float(rise(node.square, K_aa, K_bb).as_independent(Rise)[0])!r} * {grown}"
+        grown, held = _growth(node, more)
         tables[1:1] = held
         norms = f"{name}_along(s, t, between, one, other, {grown} * (s + t))"
         whole += _SIZES.format(name=name, second=second)
@@ -107,6 +113,15 @@ def text(node: Chord | Rise, name: str, used: list[str]) -> str:
         norms=norms, tables=", ".join(tables), sizes=f"one, other = {name}_sizes(A, B, T)" if turns else "pass",
         nothing="not one * other > 0.0" if turns else "False",
     )  # fmt: skip
+
+
+def _growth(node: Turn, used: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Source of (⟨f²⟩ - ⟨f²⟩)/(A - B), and the tables it reads; used: the function of a `Rise`, if there is one."""
+    own, factor = _grown(node), float(rise(node.square, K_aa, K_bb).as_independent(Rise)[0])
+    if not isinstance(own, Rise):
+        return f"{factor!r} * 1.0", ()
+    held = GROWN[: len(parts(own))]
+    return f"{factor!r} * {used[0]}({', '.join(('A', 'B', *held))})", held
 
 
 _RISE = """def {name}(A, B, T, U):
@@ -208,57 +223,12 @@ _SHARES = """    # of √(b/a) f(sx) - √(a/b) f(tx) per s - t; grown: (a² - b
 """
 
 
-def _across(node: Chord, name: str, slope: str) -> str:
-    """Source of the share of directions: the mean of ⟨f′f′⟩ over correlations from 1 - gap to 1."""
-    breaks = [float(b) for b in pieces(node.function, Z[0]).breaks]
-    out = f"{name}_Q = np.array({breaks or [0.0]!r})\n\n\n" + _LAYERS.format(name=name)
-    out += f"""def {name}_across(A, B, s, t, apart, gap, near):
-    root = math.sqrt(gap)
-    layer = max({name}_layer(s, t, apart) / {LAYER!r}, {THIN!r} * root ** (2.0 / 3.0))
-    thin = layer < root
-"""
-    for most, n in RULES:
-        x, w = gauss_legendre(n)
-        places = tuple(0.5 * (1 + float(t)) for t in x)
-        pairs = tuple((u, u * float(v)) for u, v in zip(places, w))
-        out += f"""    if near <= {most!r} and not thin:
-        total = 0.0
-        for u, w in {pairs!r}:
-            g = gap * u * u
-            total += w * {slope}(A, s * t * (1.0 - g), B, g * (2.0 - g))
-        return total
-"""
-    x, w = gauss_legendre(12)
-    return out + f"""    total, low, high = 0.0, 0.0, max(0.3 / math.sqrt(near), 1e-12) if near > {CLOSE!r} else 1.0
-    if thin:
-        high = min(high, layer / root)
-    while low < 1.0:
-        high = min(high, 1.0)
-        half = 0.5 * (high - low)
-        for x, w in {tuple(zip(map(float, x), map(float, w)))!r}:
-            u = low + half * (1.0 + x)
-            g = gap * u * u
-            total += 2.0 * half * w * u * {slope}(A, s * t * (1.0 - g), B, g * (2.0 - g))
-        low, high = high, 2.0 * high
-    return total
+def _across(name: str, slope: str) -> str:
+    """Source of the share of directions: the mean of a closed ⟨f′f′⟩ over correlations from 1 - gap to 1."""
+    call = f"{slope}(A, s * t * (1.0 - g), B, g * (2.0 - g))"
+    return f"def {name}_across(A, B, s, t, gap, near):\n{mean_of_slopes(call, 12)}\n\n"
 
 
-"""
-
-
-_LAYERS = """def {name}_layer(s, t, apart):
-    # how near a kink of one input comes to one of the other
-    least = math.inf
-    for i in range({name}_Q.shape[0]):
-        for j in range({name}_Q.shape[0]):
-            b, c = {name}_Q[i], {name}_Q[j]
-            width = abs(b * apart / (s * t)) if i == j else abs(b / s - c / t)
-            if width > 0.0:
-                least = min(least, width)
-    return least
-
-
-"""
 _WHOLE = """def {name}(A, B, apart, tilt, {tables}):
     A, B = max(A, 1e-290), max(B, 1e-290)
     s, t = math.sqrt(A), math.sqrt(B)
@@ -277,7 +247,7 @@ _WHOLE = """def {name}(A, B, apart, tilt, {tables}):
     between = math.sin(tilt) * math.sqrt(apart)
     total = norms * {norms} if norms > 0.0 else 0.0
     if turns > 0.0:
-        total += turns * {name}_across(A, B, s, t, between, gap, near)
+        total += turns * {name}_across(A, B, s, t, gap, near)
     return total
 """
 _SIZES = """def {name}_sizes(A, B, T):
