@@ -494,7 +494,7 @@ def _search(expr: sp.Expr, x: sp.Symbol, a: arb, b: arb) -> list[sp.Expr]:
             if sign_of_ball(f(box)) or sign_of_ball(f(middle) + d * (box - middle)):
                 continue
             if sign_of_ball(d):
-                signs = [_sign_at_end(expr, f, x, e, ends) for e in (u, v)]
+                signs = [_sign_at_end(f, e) for e in (u, v)]
                 if 0 not in signs:
                     if signs[0] != signs[1]:
                         found.append(_as_number(expr, x, u, v))
@@ -517,7 +517,7 @@ def _search(expr: sp.Expr, x: sp.Symbol, a: arb, b: arb) -> list[sp.Expr]:
     raise Undecided
 
 
-def _sign_at_end(expr: sp.Expr, f: Real, x: sp.Symbol, e: arb, ends: Range) -> int:
+def _sign_at_end(f: Real, e: arb) -> int:
     """The sign at the end of an interval, 0 only where it is zero (a given end) or not known."""
     for bits in (BITS, 4 * BITS):
         with _precision(bits):
