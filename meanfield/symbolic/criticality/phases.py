@@ -18,6 +18,7 @@ from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.fixed_points.all_fixed_points import (
     ROUNDED,
     FixedPoint,
+    FixedPoints,
     destination,
     fixed_points,
     no_chi,
@@ -120,13 +121,18 @@ def phase_at(recursion: Recursion, values: dict[str, sp.Expr], norm: sp.Expr) ->
             limit = _limit(chi)
             message = "chi_J grows with K" if limit == sp.oo else "the limit at K -> oo"
             chi_j = Solution(sp.simplify(limit), Status.EXACT, None, message)
-    name = "chaotic" if chi_j.value == sp.oo else phase_of(chi_j)
-    if here is None and name == "critical" and _stretched(recursion, values | {"Q0": norm}):
-        name = "subcritical"
-    if points.status is Status.MEASURED and chi_j.status in (Status.EXACT, Status.CERTIFIED):
-        chi_j = replace(chi_j, status=Status.MEASURED, message=points.message)
+    found = phase_among(points, here, chi_j)
+    if here is None and found.name == "critical" and _stretched(recursion, values | {"Q0": norm}):
+        return replace(found, name="subcritical")
+    return found
+
+
+def phase_among(points: FixedPoints, here: FixedPoint | None, chi_J: Solution) -> Phase:
+    """The phase where K¹ flows to `here` of these fixed points, to infinity for None, and χ_J becomes `chi_J`."""
+    if points.status is Status.MEASURED and chi_J.status in (Status.EXACT, Status.CERTIFIED):
+        chi_J = replace(chi_J, status=Status.MEASURED, message=points.message)
     sure = Status.MEASURED if points.status is Status.MEASURED else Status.CERTIFIED
-    return Phase(name, here, chi_j, points.ends > 1, sure, points.message)
+    return Phase(phase_of(chi_J), here, chi_J, points.ends > 1, sure, points.message)
 
 
 def _limit(chi: sp.Expr) -> sp.Expr:

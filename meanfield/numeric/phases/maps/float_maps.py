@@ -20,9 +20,8 @@ from meanfield.base.answers.results import MeanFieldError, Solution, Status
 from meanfield.numeric.lowering.assembly import lower
 from meanfield.numeric.phases.float_roots import between
 from meanfield.numeric.phases.maps.scalar_map import ScalarMap, Values
-from meanfield.symbolic.criticality.phases import Phase
+from meanfield.symbolic.criticality.phases import Phase, phase_among
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, FixedPoints, start_of
-from meanfield.symbolic.fixed_points.marginality import phase_of
 from meanfield.symbolic.recursion import Recursion
 
 FLAT = 1e-12  # of K'/K - 1: less counts as 0
@@ -95,11 +94,11 @@ class FloatMap(ScalarMap):
         numbers = self._numbers(values)
         first = float(start_of(self.recursion, self.known(values) | {"Q0": norm}))
         found = self._points(numbers)
-        point, several = found.reached_from(sp.Float(first, 17)), found.ends > 1
+        point = found.reached_from(sp.Float(first, 17))
         if point is None:
             beyond = self._value(float(self.at(self.places[-1:], numbers).chi_J[0]), BEYOND)
-            return Phase(phase_of(beyond), None, beyond, several, Status.MEASURED, self.why)
-        return Phase(phase_of(point.chi_J), point, point.chi_J, several, Status.MEASURED, self.why)
+            return phase_among(found, None, beyond)
+        return phase_among(found, point, point.chi_J)
 
     def _numbers(self, values: Values) -> dict[str, float]:
         missing = [n for n in self.parameters if n not in values or not values[n].is_number]

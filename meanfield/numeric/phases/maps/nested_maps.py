@@ -17,9 +17,8 @@ from meanfield.base.answers.results import MeanFieldError, Solution, Status
 from meanfield.base.symbols import K
 from meanfield.numeric.phases.maps.scalar_map import EnclosedMap, Values
 from meanfield.numeric.run.depth_iteration import first_value, propagate
-from meanfield.symbolic.criticality.phases import Phase
+from meanfield.symbolic.criticality.phases import Phase, phase_among
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, FixedPoints
-from meanfield.symbolic.fixed_points.marginality import phase_of
 from meanfield.symbolic.recursion import Recursion
 
 WHY = "in float64; averages over what a batch shares are not enclosed"
@@ -89,7 +88,7 @@ class NestedMap(EnclosedMap):
                 "The phase was asked for where a neuron is constant over the batch (sigma_w = 0), and a BatchNorm "
                 "divides by 0; take sigma_w > 0."
             )
-        return Phase(phase_of(point.chi_J), point, point.chi_J, False, Status.MEASURED, WHY)
+        return phase_among(FixedPoints((point,), Status.MEASURED, WHY), point, point.chi_J)
 
     def _point(self, values: Values) -> FixedPoint | None:
         """V* and the growth of J there; None where nothing grows, as V* is 0."""
