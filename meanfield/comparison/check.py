@@ -60,7 +60,7 @@ from meanfield.empirical.functions.reference_functions import names as twin_name
 from meanfield.empirical.functions.tabulated import Tabulated, tabulated
 from meanfield.empirical.functions.user_formulas import from_formula, has_switches
 from meanfield.empirical.network.network import SAMPLERS, widths_of
-from meanfield.empirical.network.operations.checks import integer, per_layer
+from meanfield.empirical.network.operations.checks import integer, networks_of, per_layer, probes_of, seed_of
 from meanfield.empirical.observables.wanted import PROBES
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.reading.callables import Unreadable, named, values_of
@@ -160,7 +160,7 @@ def check(
     parameters = place.doubles()
     depth = integer(depth, "The depth", 1, 1 << 24)
     widths = widths_of(width, depth)
-    networks, seed = integer(networks, "The number of networks", 2, 1 << 32), integer(seed, "The seed", 0, 1 << 64)
+    networks, seed = networks_of(networks), seed_of(seed)
     hidden = {k: parameters.pop(k) for k in of_widths(theory.block) & set(parameters)}
     hidden = {k: per_layer(v, f"The factor {k}", depth) for k, v in hidden.items()}
     for name, value in {**parameters, "input_norm": input_norm}.items():
@@ -177,7 +177,7 @@ def check(
         choice(sampler, "sampler", SAMPLERS)
     if input_dimension is not None:
         input_dimension = integer(input_dimension, "The input dimension N_0", 1, 1 << 48)
-    probes = None if probes is None else integer(probes, "The number of probes", 1, 1 << 16)
+    probes = None if probes is None else probes_of(probes)
     check_workers(threads, executor, device, checkpoint, progress)
     theory, coupled, batch, tokens = _positions(theory, batch, tokens, correlation)
     names = _wanted(theory, None if quantities is None else names_of(quantities, "quantities"), correlation)

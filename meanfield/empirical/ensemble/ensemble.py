@@ -25,7 +25,7 @@ from meanfield.empirical.ensemble.one_run import Running
 from meanfield.empirical.ensemble.scaleout import run_blocks
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.network import SAMPLERS, Ensemble
-from meanfield.empirical.network.operations.checks import given_inputs, integer
+from meanfield.empirical.network.operations.checks import given_inputs, integer, seed_of
 from meanfield.empirical.observables.inputs import Inputs
 from meanfield.empirical.observables.measured_correlators import ESTIMATORS, NEEDS
 from meanfield.empirical.observables.measurement import MeasurementPlan
@@ -387,7 +387,7 @@ def run_ensemble(
         ensemble,
         Inputs.of(input_norm, correlation, inputs, batch, ensemble),
         Measurement.of(names_of(quantities, "quantities"), probes, l0, classes, ensemble, read),
-        integer(seed, "The seed", 0, 1 << 64),
+        seed_of(seed),
     )
     check_plan(ensemble, plan.inputs, plan.measured)
     if device == "cuda":

@@ -10,7 +10,7 @@ from typing import Any
 
 from meanfield.base.arguments import flag
 from meanfield.empirical.ensemble.parallel import check_workers
-from meanfield.empirical.network.operations.checks import integer
+from meanfield.empirical.network.operations.checks import integer, networks_of
 from meanfield.empirical.random.philox import MAX_NETWORK
 
 KEPT = 10**4  # networks whose rows are kept unless somebody says so
@@ -35,6 +35,6 @@ class Running:
         """As a caller gives it; raises `MeanFieldError`."""
         check_workers(device=device, **more)
         keep = None if keep is None else flag(keep, "keep_samples")
-        networks = integer(networks, "The number of networks", 2, MAX_NETWORK + 1)
+        networks = networks_of(networks)
         first = integer(first, "first_network", 0, MAX_NETWORK - networks + 1)
         return cls(networks, first, networks <= KEPT if keep is None else keep, device, **more)

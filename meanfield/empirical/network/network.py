@@ -23,7 +23,7 @@ from meanfield.base.arguments import choice
 from meanfield.base.words import unknown
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.cotangents import Cotangents
-from meanfield.empirical.network.operations.checks import integer, per_layer, rates_per_layer
+from meanfield.empirical.network.operations.checks import integer, per_layer, rates_per_layer, stream_of
 from meanfield.empirical.network.operations.operation import Operation
 from meanfield.empirical.network.operations.operation_derivatives import Derivative
 from meanfield.empirical.network.operations.operation_walk import Linear, Passage, Site, Weights, placed, walk
@@ -34,7 +34,7 @@ from meanfield.empirical.network.shapes import check_shapes, shapes
 from meanfield.empirical.network.signals import Values
 from meanfield.empirical.network.tangents_and_cotangents import TangentKernel, Tangents
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.empirical.random.philox import MAX_INDEX, MAX_LAYER, MAX_NETWORK
+from meanfield.empirical.random.philox import MAX_INDEX, MAX_LAYER
 from meanfield.networks.folds import input_weights
 from meanfield.networks.records import Block, Sequential, network_of
 
@@ -139,8 +139,7 @@ class Ensemble:
 
     def network(self, seed: int, index: int, buffers: Buffers | None = None) -> Network:
         """Network number `index` of the ensemble's realization `seed`: the same numbers wherever it is drawn."""
-        seed = integer(seed, "The seed", 0, 1 << 64)
-        return Network(self, seed, integer(index, "The network's index", 0, MAX_NETWORK), buffers or Buffers())
+        return Network(self, *stream_of(seed, index), buffers or Buffers())
 
 
 def widths_of(given: Any, depth: int) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from meanfield.base.budgets import require_memory
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.cotangents import Cotangents
 from meanfield.empirical.network.network import Ensemble, Network, Trace
-from meanfield.empirical.network.operations.checks import given_inputs, integer
+from meanfield.empirical.network.operations.checks import given_inputs, stream_of
 from meanfield.empirical.network.operations.operation import Parameter
 from meanfield.empirical.network.operations.operation_derivatives import Derivative
 from meanfield.empirical.network.operations.operation_walk import walk
@@ -24,7 +24,7 @@ from meanfield.empirical.network.parameter_sources import Name, Stored
 from meanfield.empirical.network.shapes import shapes
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.matrices import DrawnMatrix
-from meanfield.empirical.random.philox import MAX_NETWORK, normals
+from meanfield.empirical.random.philox import normals
 from meanfield.networks.records import Block
 
 
@@ -59,7 +59,7 @@ def draw_network(
     """
     given = input_dimension, activation_pairs, parameters
     ensemble = Ensemble(block, sigma_w, sigma_b, width, depth, *given, tokens=tokens)
-    seed, index = integer(seed, "The seed", 0, 1 << 64), integer(index, "The network's index", 0, MAX_NETWORK)
+    seed, index = stream_of(seed, index)
     held = list(_held(ensemble))
     require_memory(
         8.0 * sum(float(np.prod(one.shape)) for _, one in held),

@@ -11,7 +11,7 @@ from meanfield.base.arguments import choice
 from meanfield.base.quantities import DIFFERENTIATED, MEASURED, OF_PARAMETERS, PAIR_TANGENTS, QUANTITIES, differentials
 from meanfield.base.words import unknown
 from meanfield.empirical.network.network import Ensemble
-from meanfield.empirical.network.operations.checks import integer
+from meanfield.empirical.network.operations.checks import integer, probes_of
 from meanfield.empirical.network.operations.operations import Affine, Map, refuse_jumps
 from meanfield.empirical.observables.classes import CLASS_ROWS
 from meanfield.empirical.observables.inputs import Inputs
@@ -46,7 +46,7 @@ class Measurement:
             probes = PROBES
         return cls(
             names,
-            None if probes is None else integer(probes, "The number of probes", 1, 1 << 16),
+            None if probes is None else probes_of(probes),
             integer(l0, "The layer l0", 0, ensemble.depth + 1),
             integer(classes, "The number of classes", 2, 1 << 24),
             choice(read, "read", READ),

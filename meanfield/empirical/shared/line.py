@@ -17,7 +17,7 @@ import numpy as np
 from meanfield.base.answers.results import Estimate, MeanFieldError, one_line
 from meanfield.base.arguments import shown, validated
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.operations.checks import integer
+from meanfield.empirical.network.operations.checks import integer, networks_of
 from meanfield.empirical.random.philox import MAX_LAYER
 from meanfield.empirical.shared.curves import jacobian_curves
 from meanfield.empirical.shared.several_networks import deviations
@@ -99,7 +99,7 @@ def measure_critical_line(
         )
     depth = integer(depth, "The depth", 3, MAX_LAYER)
     first = integer(max(2, depth // 4) if first is None else first, "The first layer of the fit", 1, depth)
-    networks = integer(networks, "The number of networks", 3, 1 << 32)
+    networks = networks_of(networks, 3)
     shape = len(biases), len(scanned)
     curves = jacobian_curves(
         [block] * math.prod(shape),

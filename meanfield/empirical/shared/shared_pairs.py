@@ -20,10 +20,9 @@ from meanfield.base.arguments import choice, provides, refuse_not_real, shown, v
 from meanfield.base.budgets import require_memory
 from meanfield.empirical.ensemble.parallel import threads_used
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.operations.checks import given_inputs, integer, positive
+from meanfield.empirical.network.operations.checks import given_inputs, integer, positive, stream_of
 from meanfield.empirical.observables.norms import draw_batch, spread_and_drift
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.empirical.random.philox import MAX_NETWORK
 from meanfield.empirical.shared.several_networks import ensembles_of, points
 from meanfield.empirical.shared.shared_weights import Shared, sharing
 from meanfield.networks.records import Block
@@ -179,7 +178,7 @@ def measure_pairs(
     first = ensembles[0]
     if min(first.widths) < 2:
         raise MeanFieldError("A variance over the neurons needs two of them, but the width is 1; take 2 or more.")
-    seed, index = integer(seed, "The seed", 0, 1 << 64), integer(index, "The network's index", 0, MAX_NETWORK)
+    seed, index = stream_of(seed, index)
     input_norm = positive(input_norm, "The input norm |x|²/N_0")
     threads = min(threads_used(threads), len(ensembles))
     largest = max(first.fan_in, *first.widths)

@@ -51,6 +51,26 @@ def integer(value: Any, what: str, lowest: int, below: int) -> int:
     return number
 
 
+def networks_of(given: Any, least: int = 2) -> int:
+    """How many networks are drawn, `least` or more, or `MeanFieldError`."""
+    return integer(given, "The number of networks", least, MAX_NETWORK + 1)
+
+
+def seed_of(given: Any) -> int:
+    """A seed, or `MeanFieldError`."""
+    return integer(given, "The seed", 0, 1 << 64)
+
+
+def stream_of(seed: Any, index: Any) -> tuple[int, int]:
+    """The seed and the number of the one network that is drawn, or `MeanFieldError`."""
+    return seed_of(seed), integer(index, "The network's index", 0, MAX_NETWORK)
+
+
+def probes_of(given: Any, numbers: int = 1) -> int:
+    """How many probes are drawn, or `MeanFieldError`; numbers: of one, which bound how many a stream holds."""
+    return integer(given, "The number of probes", 1, min(1 << 16, MAX_INDEX // numbers))
+
+
 def per_layer(value: Any, what: str, depth: int) -> np.ndarray:
     """`value`, one number ≥ 0 or `depth` of them, as an array of length `depth`, or `MeanFieldError`."""
     refuse_not_real(value, what)
@@ -111,14 +131,9 @@ def _rate(given: Any, name: str, depth: int) -> tuple[float, ...] | None:
 
 
 def sampled(networks: object, probes: object, seed: object, input_norm: object, numbers: int = 1) -> tuple:
-    """(networks, probes, seed, input_norm) of a measurement with standard errors; numbers: of one probe, which bound
-    how many probes a network's stream holds."""
-    return (
-        integer(networks, "The number of networks", 2, MAX_NETWORK + 1),
-        integer(probes, "The number of probes", 1, min(1 << 16, MAX_INDEX // numbers)),
-        integer(seed, "The seed", 0, 1 << 64),
-        positive(input_norm, "The input norm |x|²/N_0"),
-    )
+    """(networks, probes, seed, input_norm) of a measurement with standard errors; numbers: as in `probes_of`."""
+    drawn = networks_of(networks), probes_of(probes, numbers), seed_of(seed)
+    return *drawn, positive(input_norm, "The input norm |x|²/N_0")
 
 
 def of_each(blocks: Sequence[Block], values: Mapping[str, Any]) -> list[tuple[Block, dict[str, Any]]]:
