@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 Key = TypeVar("Key")
 Entry = TypeVar("Entry")
+Made = TypeVar("Made")
 
 
 class Registry(UserDict[Key, Entry], Generic[Key, Entry]):
@@ -26,6 +27,16 @@ class Registry(UserDict[Key, Entry], Generic[Key, Entry]):
     def rare(self, homes: Mapping[str, str]) -> None:
         """The module that registers each of these: name (a type's with its module's) → module, within the package."""
         self.homes |= homes
+
+    def adds(self, *keys: Key) -> Callable[[Made], Made]:
+        """Decorator: the entry of each of these."""
+
+        def put(entry: Made) -> Made:
+            for key in keys:
+                self[key] = entry  # type: ignore[assignment]
+            return entry
+
+        return put
 
     def __missing__(self, key: Key) -> Entry:
         """The entry of one that is rare."""

@@ -7,7 +7,7 @@ like those of the library. Records are frozen, so that what verbs ask of one at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
@@ -79,11 +79,6 @@ def skip_of(block: Block) -> Residual | None:
     """The Residual that a block is as a whole; None for another one."""
     held = chain(block)
     return held[0] if len(held) == 1 and isinstance(held[0], Residual) else None
-
-
-def entry_of(table: Mapping[type, T], record: Block) -> T | None:
-    """What a registry holds for a record: under its class, or under the nearest one that this is derived from."""
-    return next((table[kind] for kind in type(record).__mro__ if kind in table), None)
 
 
 @lru_cache(maxsize=KEPT)

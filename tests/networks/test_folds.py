@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.base.leading import Registry
 from meanfield.empirical.network.operations.operation import OPERATIONS, operation
 from meanfield.empirical.network.operations.operations import Multiply
 from meanfield.empirical.network.program import Numbers
@@ -18,7 +19,6 @@ from meanfield.networks.folds import (
     activations_of,
     chain,
     dense_of,
-    entry_of,
     fold,
     has_norm,
     parts,
@@ -110,9 +110,11 @@ class Wider(Dense):
 
 
 def test_a_registry_holds_what_a_record_is_derived_from():
-    table = {Block: "any", Dense: "dense"}
-    assert [entry_of(table, one) for one in (Dense(), Wider(), TANH)] == ["dense", "dense", "any"]
-    assert entry_of(table | {Wider: "own"}, Wider()) == "own" and entry_of({Dense: "dense"}, TANH) is None
+    table: Registry[type, str] = Registry()
+    table.adds(Dense)("dense")
+    assert [table.nearest(type(one)) for one in (Dense(), Wider(), TANH)] == ["dense", "dense", None]
+    table |= {Block: "any", Wider: "own"}
+    assert table.nearest(Wider) == "own" and table.nearest(type(TANH)) == "any"
 
 
 @dataclass(frozen=True, repr=False)

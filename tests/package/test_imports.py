@@ -253,7 +253,7 @@ PUBLIC = {
 }
 BELOW_EMPIRICAL = {
     "base.answers.arrays", "base.answers.export", "base.answers.drawing", "base.files", "base.words", "base.quantities",
-    "base.scalars",
+    "base.scalars", "base.leading",
     "base.arguments", "base.checkpoints", "base.budgets", "base.answers.results", "base.errors",
     "networks.pooling", "networks.records", "networks.attention",
     "networks.folds",

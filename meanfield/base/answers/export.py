@@ -37,12 +37,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def shows(what: str) -> Callable[[F], F]:
     """Decorator: what typesets or draws a kind of answer, for `SHOWN`."""
-
-    def put(function: F) -> F:
-        SHOWN[what] = function
-        return function
-
-    return put
+    return SHOWN.adds(what)
 
 
 class Result:

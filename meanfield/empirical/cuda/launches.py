@@ -8,6 +8,7 @@ from typing import Any
 
 import meanfield.empirical.cuda.cuda_kernels as kernels
 from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.leading import Registry
 from meanfield.empirical.cuda.compilation import geometry, kernel
 from meanfield.empirical.functions.groups import group_functions
 from meanfield.empirical.network.operations.operations import (
@@ -27,7 +28,7 @@ MOST_VECTORS = 16  # that are multiplied with one draw of W: as many sums are he
 _OF_COMPILER = ("NumbaError", "NvvmError", "TypeError")  # numba.cuda's own classes depend on who ships it
 
 Launch = Callable[[Any, Any, Any, Any, Any], None]
-LAUNCHES: dict[type, Launch] = {}
+LAUNCHES: Registry[type, Launch] = Registry()
 
 
 def on_device(operation: type) -> Callable[[Launch], Launch]:
@@ -37,12 +38,7 @@ def on_device(operation: type) -> Callable[[Launch], Launch]:
     signals, the others tangents at the first position. `compilation.kernel(function)` compiles a kernel (see there),
     `batch.each(kernel, neurons, …)` starts a thread for every neuron of every network, `batch.launch` any grid.
     """
-
-    def put(launch: Launch) -> Launch:
-        LAUNCHES[operation] = launch
-        return launch
-
-    return put
+    return LAUNCHES.adds(operation)
 
 
 def refusal(what: str, instead: str = "") -> MeanFieldError:

@@ -30,7 +30,7 @@ from meanfield.empirical.network.operations.operations import (
     Swap,
 )
 from meanfield.networks.attention import Attention
-from meanfield.networks.folds import entry_of, symbols_in
+from meanfield.networks.folds import symbols_in
 from meanfield.networks.records import (
     AffineNorm,
     BatchNorm,
@@ -181,7 +181,7 @@ def operations(
                     "A network with an input layer of its own was given where all layers share their σ's; give its "
                     ".block, or measure it with measure or run_ensemble."
                 )
-            case _ if (made := entry_of(OPERATIONS, part)) is not None:
+            case _ if (made := OPERATIONS.nearest(type(part))) is not None:
                 yield made(part)
             case _:
                 raise MeanFieldError(

@@ -11,6 +11,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.leading import Registry
 from meanfield.base.symbols import z
 from meanfield.functions.activations import Activation, activation
 from meanfield.networks.records import (
@@ -131,19 +132,13 @@ def _at_layer(value: Any, layer: int) -> float:
     return float(value if np.ndim(value) == 0 else value[layer - 1])
 
 
-RULES: dict[type, Callable[[Walk, Any, Signal], Signal]] = {}
+Rule = Callable[[Walk, Any, Signal], Signal]
+RULES: Registry[type, Rule] = Registry()
 
 
-def sampled_rule(
-    record: type,
-) -> Callable[[Callable[[Walk, Any, Signal], Signal]], Callable[[Walk, Any, Signal], Signal]]:
+def sampled_rule(record: type) -> Callable[[Rule], Rule]:
     """Decorator: the rule of a record, from (walk, record, signal) to the new signal."""
-
-    def put(rule: Callable[[Walk, Any, Signal], Signal]) -> Callable[[Walk, Any, Signal], Signal]:
-        RULES[record] = rule
-        return rule
-
-    return put
+    return RULES.adds(record)
 
 
 @sampled_rule(Nonlinearity)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from meanfield.base.errors import MeanFieldError
+from meanfield.base.leading import Registry
 from meanfield.networks.records import Block, Param, Schedule
 from meanfield.parametrizations.exponents.monomial import Monomial
 from meanfield.parametrizations.exponents.power_matrices import Affine, Gains, Moved
@@ -89,14 +90,9 @@ class RecordPosition:
 
 
 Maker = Callable[[Any, RecordPosition], Rule]
-POWER_RULES: dict[type, Maker] = {}
+POWER_RULES: Registry[type, Maker] = Registry()
 
 
 def power_rule(record: type) -> Callable[[Maker], Maker]:
     """Decorator: what makes the rule of a record, from the record and its `RecordPosition`."""
-
-    def put(make: Maker) -> Maker:
-        POWER_RULES[record] = make
-        return make
-
-    return put
+    return POWER_RULES.adds(record)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TypeVar
 
 from meanfield.base.errors import MeanFieldError
+from meanfield.base.leading import Registry
 from meanfield.functions.activations import activation
 from meanfield.networks.attention import Attention
-from meanfield.networks.folds import entry_of
 from meanfield.networks.pooling import POOLS
 from meanfield.networks.records import Block, Dense, Pool, Projection
 
 Rule = TypeVar("Rule")
 
 
-def rule_of(rules: Mapping[type, Rule], record: Block, asked: str, adds: str) -> Rule:
+def rule_of(rules: Registry[type, Rule], record: Block, asked: str, adds: str) -> Rule:
     """The rule of a record. asked: what it is needed for ("Powers were asked"); adds: what registers a rule of one's
     own. Raises: MeanFieldError for a record without one."""
-    found = entry_of(rules, record)
+    found = rules.nearest(type(record))
     if found is None:
         refuse(record, asked)
         name = type(record).__name__

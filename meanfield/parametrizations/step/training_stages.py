@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.leading import Registry
 from meanfield.numeric.quadrature.slopes import Slopes
 
 SMALL = 1e-7  # changes below it are multiplied with the slope, as a difference would lose their digits
@@ -39,7 +40,7 @@ class Stage:
 
 
 Rule = Callable[[Any, Any], Stage]  # of a record and the `Builder` at its place
-STAGES: dict[type, Rule] = {}
+STAGES: Registry[type, Rule] = Registry()
 
 
 def stage(record: type) -> Callable[[Rule], Rule]:
@@ -59,12 +60,7 @@ def stage(record: type) -> Callable[[Rule], Rule]:
     >>> len(coordinate_check(Sequential(Same(), Nonlinearity("tanh"), Dense()), "mup", widths=(64,), rate=0.1).rows)
     17
     """
-
-    def add(made: Rule) -> Rule:
-        STAGES[record] = made
-        return made
-
-    return add
+    return STAGES.adds(record)
 
 
 class ChainStage(Stage):

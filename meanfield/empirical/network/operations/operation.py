@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.leading import Registry
 from meanfield.empirical.functions.jets import Jet
 from meanfield.empirical.network.operations.operation_derivatives import Derivative
 from meanfield.empirical.network.operations.operation_walk import Carrier, Site
@@ -140,15 +141,10 @@ class Join(Operation):
         return f"{type(self).__name__} without a formula" if lacks else ""
 
 
-OPERATIONS: dict[type, Callable[[Any], Operation]] = {}
+OPERATIONS: Registry[type, Callable[[Any], Operation]] = Registry()
 
 
 def operation(record: type) -> Callable[[Callable[[Any], Operation]], Callable[[Any], Operation]]:
     """Decorator: what makes the operation of a record (a function or the class itself), from the record; as in
     docs/writing_a_layer.md."""
-
-    def put(make: Callable[[Any], Operation]) -> Callable[[Any], Operation]:
-        OPERATIONS[record] = make
-        return make
-
-    return put
+    return OPERATIONS.adds(record)

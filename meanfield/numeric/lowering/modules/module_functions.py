@@ -32,22 +32,12 @@ def lowers(*types: type) -> Callable[[M], M]:
     What is decorated names the function (`Functions.name`), and adds its source with `Functions.add`: the error that it
     was measured to have, what a call costs, and its tables.
     """
-
-    def put(made: M) -> M:
-        LOWERED.update(dict.fromkeys(types, made))
-        return made
-
-    return put
+    return LOWERED.adds(*types)
 
 
 def writes(form: str) -> Callable[[M], M]:
     """Decorator: how averages of a form are compiled, as for `lowers`."""
-
-    def put(made: M) -> M:
-        FORMS[form] = made
-        return made
-
-    return put
+    return FORMS.adds(form)
 
 
 class Functions:

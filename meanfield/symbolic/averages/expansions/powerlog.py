@@ -151,12 +151,7 @@ ENDS: Registry[str, Expand] = Registry()
 
 def expands(end: str) -> Callable[[Expand], Expand]:
     """Decorator: how ⟨f⟩_K is expanded at an end."""
-
-    def put(function: Expand) -> Expand:
-        ENDS[end] = function
-        return function
-
-    return put
+    return ENDS.adds(end)
 
 
 def left_out(law: Law) -> Key | None:

@@ -1,0 +1,81 @@
+"""One text for each rule that once had two: where it stands, and a search of the package for a second one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.test_imports import modules, name_of
+
+
+def calls(tree: ast.AST, name: str) -> bool:
+    return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == name for n in ast.walk(tree))
+
+
+def reads(tree: ast.AST, attribute: str) -> bool:
+    return any(isinstance(n, ast.Attribute) and n.attr == attribute for n in ast.walk(tree))
+
+
+def says(tree: ast.AST, text: str) -> bool:
+    return any(isinstance(n, ast.Constant) and n.value == text for n in ast.walk(tree))
+
+
+def fills(tree: ast.AST) -> bool:
+    """Whether a decorator puts what it is given into a table of its module."""
+
+    def puts(made: ast.FunctionDef) -> bool:
+        given = {a.arg for a in made.args.args}
+        held = [t for n in ast.walk(made) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Name)
+                and n.value.id in given for t in n.targets]  # fmt: skip
+        tables = [t.value.id for t in held if isinstance(t, ast.Subscript) and isinstance(t.value, ast.Name)]
+        return any(name.isupper() for name in tables)
+
+    outer = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    inner = [n for o in outer for n in ast.walk(o) if isinstance(n, ast.FunctionDef) and n is not o]
+    return any(map(puts, inner))
+
+
+#: what a rule looks like in a module, where it may stand, and a second one
+Sight = Callable[[ast.AST], bool]
+ONE: dict[str, tuple[Sight, set[str], str]] = {
+    "which phase fixed points make": (
+        lambda tree: calls(tree, "Phase"),
+        {"symbolic.criticality.phases"},
+        "def phase(point):\n    return Phase(phase_of(point.chi_J), point, point.chi_J, False)\n",
+    ),
+    "the nearest of the classes that a type is derived from": (
+        lambda tree: reads(tree, "__mro__"),
+        {"base.leading", "empirical.cuda.launches"},  # launches: whether an error is one of the compiler's
+        "def entry_of(table, one):\n    return next((table[k] for k in type(one).__mro__ if k in table), None)\n",
+    ),
+    "a decorator that registers": (
+        fills,
+        set(),  # `Registry.adds`
+        "def rule(one):\n    def put(made):\n        RULES[one] = made\n        return made\n    return put\n",
+    ),
+    "how many networks may be asked for": (
+        lambda tree: says(tree, "The number of networks"),
+        {"empirical.network.operations.checks"},
+        'def sampled(n):\n    return integer(n, "The number of networks", 2, 1 << 32)\n',
+    ),
+}
+
+
+def seen(sight: Sight) -> Iterator[str]:
+    for path in modules():
+        if sight(ast.parse(path.read_text())):
+            yield name_of(path)
+
+
+@pytest.mark.parametrize("rule", ONE)
+def test_a_rule_stands_once(rule):
+    sight, homes, _ = ONE[rule]
+    assert set(seen(sight)) == homes
+
+
+@pytest.mark.parametrize("rule", ONE)
+def test_a_planted_rival_is_seen(rule):
+    sight, _, rival = ONE[rule]
+    assert sight(ast.parse(rival)) and not sight(ast.parse("def f(x):\n    return x + 1\n"))
