@@ -96,10 +96,8 @@ class ActingPositions:
 
     def selected(self, names: tuple[str, ...]) -> Recursion:
         """The maps of `names` and of what they depend on."""
-        if any(map(SHARE.fullmatch, names)):
-            return self._of_matrices(names)
-        if set(names) & set(ACROSS):
-            return self._of_two(names)
+        if (apart := self._apart(names)) is not None:
+            return apart
         found = self.printed().with_own(_given(names))
         self.require_known(names, found, self.kind)
         if "c" in names:
@@ -108,10 +106,21 @@ class ActingPositions:
             )
         return found.only(*names)
 
-    def _of_two(self, names: tuple[str, ...]) -> Recursion:
-        """The recursion of what two inputs of several tokens have in common."""
-        found = begun(across(self.block), self.first).reading(read_off("across")).with_own(_given(names))
+    def _apart(self, names: tuple[str, ...]) -> Recursion | None:
+        """The recursion of the tangent kernel by matrices, or of what two inputs of several tokens have in common; None
+        where neither is asked for."""
+        by_matrices = any(map(SHARE.fullmatch, names))
+        if not by_matrices and not set(names) & set(ACROSS):
+            return None
+        made = (shares if by_matrices else across)(self.block)
+        found = begun(made, self.first).reading(read_off("across")).with_own(_given(names))
         wrong = [n for n in names if n not in (*found.names, *dict(found.readout))]
+        if wrong and by_matrices:
+            held = ", ".join(n for n in found.names if n.startswith("Theta["))
+            raise MeanFieldError(
+                f"{wrong[0]} was asked for beside a share of the tangent kernel; with K, K_ab and c go {held} and "
+                "their Theta_ab[d], one for each Dense and [0] for the input layer."
+            )
         if wrong:
             raise MeanFieldError(
                 f"{wrong[0]} was asked for beside what tokens of two inputs have in common; with K_same and K_other "
@@ -119,25 +128,11 @@ class ActingPositions:
             )
         return found.only(*names)
 
-    def _of_matrices(self, names: tuple[str, ...]) -> Recursion:
-        """The recursion of the tangent kernel by matrices."""
-        found = begun(shares(self.block), self.first).reading(read_off("across")).with_own(_given(names))
-        wrong = [n for n in names if n not in (*found.names, *dict(found.readout))]
-        if wrong:
-            held = ", ".join(n for n in found.names if n.startswith("Theta["))
-            raise MeanFieldError(
-                f"{wrong[0]} was asked for beside a share of the tangent kernel; with K, K_ab and c go {held} and "
-                "their Theta_ab[d], one for each Dense and [0] for the input layer."
-            )
-        return found.only(*names)
-
     @remembered(maxsize=256)
     def to_follow(self, names: tuple[str, ...]) -> Recursion:
         """What a run of `names` is made of."""
-        if any(map(SHARE.fullmatch, names)):
-            return self._of_matrices(names)
-        if set(names) & set(ACROSS):
-            return self._of_two(names)
+        if (apart := self._apart(names)) is not None:
+            return apart
         found = self.followed().with_own(_given(names))
         self.require_known(names, found, self.kind)
         wanted = [n for n in names if n in (*found.names, *dict(found.readout))]
