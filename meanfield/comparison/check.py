@@ -66,7 +66,7 @@ from meanfield.functions.activations import Activation, activation
 from meanfield.functions.reading.callables import Unreadable, named, values_of
 from meanfield.functions.reading.formula import formula
 from meanfield.networks.attention import Attention
-from meanfield.networks.folds import activations_of, attends, dense_of, fold, parts, symbols_in, with_activations
+from meanfield.networks.folds import activations_of, dense_of, fold, parts, symbols_in, with_activations
 from meanfield.networks.records import OWN, Block, Network, Param, Projection
 from meanfield.symbolic.recursions.naming import describe
 from meanfield.theory.asked.given_values import decided, deviations, double, numbered, of_widths, symbols_of
@@ -191,7 +191,7 @@ def check(
         )
     given: dict[str, Any] = own | dict(depth=depth, input_norm=input_norm, layerwise=layered)
     of_input: dict[str, Any] = {"input_dimension": input_dimension if "J0" in names else None}
-    of_input |= {"tokens": tokens} if attends(theory.block) else {}
+    of_input |= {"tokens": tokens} if "tokens" in theory.named_in_records else {}
     run = theory.propagate(**given, **of_input, **parameters, correlation=correlation, quantities=names)
     exact, free = numbered(theory, parameters)
     asked = given | free | {"input_ratio": Fraction(input_dimension or widths[0], widths[0])}

@@ -41,8 +41,6 @@ from meanfield.cli.terminal.reading import axis, double, needs_numbers, number, 
 from meanfield.networks.folds import skip_of
 from meanfield.networks.records import Param as Symbolic
 from meanfield.presentation.tables import Table
-from meanfield.symbolic.criticality.critical_lines import CriticalLine
-from meanfield.symbolic.criticality.order_chaos import OrderChaosLine
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.recursions.naming import describe
 from meanfield.theory.theory import Theory
@@ -81,11 +79,10 @@ def critical(
     fixed, phase = None, None
     with out.working(f"Criticality of {describe(theory.block)}"):
         line = theory.critical_line()
-        points = points_with_laws(theory) if isinstance(line, CriticalLine) else None
+        points = points_with_laws(theory) if line.has_points else None
         if place:
             fixed = theory.fixed_points(**place)
             phase = _phase(theory, place, start)
-    assert isinstance(line, CriticalLine | OrderChaosLine)  # no pool is asked for here
     rows = [*line_rows(line), *(point_rows(points) if points is not None else ())]
     if fixed is not None:
         at = ", ".join(f"{k} = {v}" for k, v in place.items())

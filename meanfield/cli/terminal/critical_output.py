@@ -11,6 +11,7 @@ import sympy as sp
 
 from meanfield.base.answers.export import plain
 from meanfield.base.answers.results import Solution, Status
+from meanfield.base.leading import Registry
 from meanfield.cli.terminal import output as out
 from meanfield.presentation.tables import Row, tex
 from meanfield.symbolic.asymptotics.depth import DepthLaw
@@ -76,15 +77,27 @@ def _shown(name: str, found: Solution, section: str, symbol: str) -> list[Row]:
     return rows
 
 
-def line_rows(line: CriticalLine | OrderChaosLine) -> list[Row]:
+#: the rows of a line, by its type
+LINES: Registry[type, Callable[[Any, str], list[Row]]] = Registry()
+SECTIONS = {True: "Critical line (chi_J* = 1)", False: "Order and chaos of tokens"}  # by whether it has points
+
+
+def line_rows(line: Any) -> list[Row]:
     """The critical line as table rows."""
-    of_tokens, message = isinstance(line, OrderChaosLine), line.message
-    section = "Order and chaos of tokens" if of_tokens else "Critical line (chi_J* = 1)"
+    section = SECTIONS[line.has_points]
     if line.kind in ("everywhere", "none", "unknown"):
         where = Words(line.kind, rf"\text{{{line.kind}}}")
-        return [Row(section, "line", where, r"\text{line}" if of_tokens else r"\chi_J^\ast = 1", message)]
-    if isinstance(line, OrderChaosLine):
-        return [Row(section, "0", line.condition, "0", f"ordered where < 0; {line.message}")]
+        return [Row(section, "line", where, r"\chi_J^\ast = 1" if line.has_points else r"\text{line}", line.message)]
+    return LINES[type(line)](line, section)
+
+
+@LINES.adds(OrderChaosLine)
+def _condition(line: OrderChaosLine, section: str) -> list[Row]:
+    return [Row(section, "0", line.condition, "0", f"ordered where < 0; {line.message}")]
+
+
+@LINES.adds(CriticalLine)
+def _curve(line: CriticalLine, section: str) -> list[Row]:
     values = [
         (name, e, symbol)
         for name, e, symbol in (("sigma_w", line.sigma_w, r"\sigma_w"), ("sigma_b", line.sigma_b, r"\sigma_b"))
@@ -94,7 +107,7 @@ def line_rows(line: CriticalLine | OrderChaosLine) -> list[Row]:
     if line.kind != "parametric" and not values[-1][1].free_symbols and not values[-1][1].is_Rational:
         name, e, symbol = values[-1]
         rows.append(Row(section, f"{name}, in digits", _decimal(sp.N(e, 20)), symbol))
-    return [*rows[:-1], replace(rows[-1], remark=message)]
+    return [*rows[:-1], replace(rows[-1], remark=line.message)]
 
 
 def point_rows(found: CriticalPoints) -> list[Row]:

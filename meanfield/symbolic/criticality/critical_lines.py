@@ -64,6 +64,7 @@ class CriticalLine(Result):
     place: sp.Expr | None = None  # K* along the line, where its parameter is the variance behind an inner Dense
 
     columns = ("kind", "sigma_w", "sigma_b", "message")
+    has_points = True  # whether critical points lie on it
 
     def data(self) -> dict[str, Any]:
         """Its kind and expressions as plain values; parametric and chi_K are functions of the fixed point K, or of the

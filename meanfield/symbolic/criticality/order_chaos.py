@@ -52,6 +52,7 @@ class OrderChaosLine(Result):
     message: str = ""
 
     columns = ("kind", "condition", "message")
+    has_points = False  # it is a condition on all deviations
 
     def data(self) -> dict[str, Any]:
         """Its kind, condition and K as plain values."""

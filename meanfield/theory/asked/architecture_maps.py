@@ -11,7 +11,7 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import whole
 from meanfield.functions.activations import Activation, activation
-from meanfield.networks.folds import activations_of, attends
+from meanfield.networks.folds import activations_of, attends, symbols_in
 from meanfield.networks.records import FIRST, Block, Dense, Network, block_of
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.block_recursions import (
@@ -52,6 +52,12 @@ class Maps:
     def __deepcopy__(self, memo: dict) -> Maps:
         """Itself: nothing about a theory changes, and what it has derived need not be derived again."""
         return self
+
+    @cached_property
+    def named_in_records(self) -> tuple[str, ...]:
+        """The names that values may have: symbols of records, and the number of tokens where an Attention weighs them.
+        """
+        return (*symbols_in(self.block), *(("tokens",) if attends(self.block) else ()))
 
     @cached_property
     def activations(self) -> tuple[Activation, ...]:

@@ -53,6 +53,14 @@ _CUBED = (
 class TokensAlike(Settling):
     """K of tokens that are nearly alike, with the growth of their distance in the place of J."""
 
+    answers_alone = True
+
+    def require_bias(self) -> None:
+        raise MeanFieldError(
+            "The guessing bias is one of inputs that are apart, and an Attention mixes the tokens of each; follow two "
+            "inputs with propagate(quantities=('K_same', 'K_other'))."
+        )
+
     def phase(self, values: Values, norm: sp.Expr, units: Mapping[str, Any]) -> Phase:
         return _phase(self.theory, values, norm)
 

@@ -36,6 +36,11 @@ class Settling:
 
     theory: Maps
 
+    answers_alone = False  # whether its laws are all that are derived of the network
+
+    def require_bias(self) -> None:
+        """Refuse the guessing bias where it is not one of two inputs."""
+
     @cached_property
     def map(self) -> ScalarMap:
         """The map of the number that settles."""

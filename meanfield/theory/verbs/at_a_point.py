@@ -8,7 +8,6 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown
-from meanfield.networks.folds import attends, symbols_in
 from meanfield.symbolic.criticality.critical_lines import CriticalLine, critical_line
 from meanfield.symbolic.criticality.critical_points import CriticalPoints, critical_points
 from meanfield.symbolic.criticality.phases import Phase
@@ -36,8 +35,7 @@ if TYPE_CHECKING:
 
 def place(theory: Maps, given: dict) -> dict[str, sp.Expr]:
     """Exact values of σ_w, σ_b and parameters, each known to the recursion, σ and μ ≥ 0."""
-    known = ("sigma_w", "sigma_b", *symbols_in(theory.block), *(("tokens",) if attends(theory.block) else ()))
-    refuse_unknown(given, theory.one_input, also=known)
+    refuse_unknown(given, theory.one_input, also=("sigma_w", "sigma_b", *theory.named_in_records))
     values = {k: exact_number(k, v) for k, v in given.items()}
     domains = theory.one_input.domains
     for name, value in values.items():

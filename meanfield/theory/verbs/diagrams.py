@@ -11,7 +11,7 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import choice, flag, scalar
 from meanfield.base.symbols import J
-from meanfield.networks.folds import attends, skip_of
+from meanfield.networks.folds import skip_of
 from meanfield.networks.records import OWN, Param
 from meanfield.symbolic.recursions.block_recursions import plain_form
 from meanfield.theory.asked.architecture_maps import Maps
@@ -142,11 +142,7 @@ def initial_bias(theory: Maps, /, *, input_norm: object = 1, correlation: object
     theory, parameters = decided(theory, parameters)
     cosine = exact_number("correlation", correlation)
     require_cosine(cosine, correlation)
-    if attends(theory.block):
-        raise MeanFieldError(
-            "The guessing bias is one of inputs that are apart, and an Attention mixes the tokens of each; follow two "
-            "inputs with propagate(quantities=('K_same', 'K_other'))."
-        )
+    settling_of(theory).require_bias()
     if cosine == 1:
         raise MeanFieldError("The guessing bias of an input with itself is not available: give correlation < 1.")
     phase = phase_of(theory, input_norm=input_norm, **parameters)

@@ -13,7 +13,6 @@ from meanfield.base.arguments import names as names_of
 from meanfield.base.quantities import CORRELATORS
 from meanfield.base.symbols import Q0, l
 from meanfield.correlators.depth_laws import large_depth
-from meanfield.networks.folds import attends
 from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.exponent_cells import At
@@ -77,8 +76,8 @@ def depth_law(
             f"correlation= is of two inputs, as the laws of {listed(closing.QUANTITIES)} are; {shown(quantity)} was "
             "asked for."
         )
-    if attends(theory.block):
-        return settling_of(theory).law(quantity, place(theory, parameters) | ({} if norm is None else {"Q0": norm}))
+    if (own := settling_of(theory)).answers_alone:
+        return own.law(quantity, place(theory, parameters) | ({} if norm is None else {"Q0": norm}))
     if isinstance(quantity, str) and quantity in (*CORRELATORS, "Theta"):
         given = {"lambda_w": lambda_w, "lambda_b": lambda_b}
         return _correlator_law(theory, quantity, order, parameters, norm, given, input_ratio, at)
@@ -104,8 +103,7 @@ def depth_law(
         return _scheduled_law(theory, quantity, parameters)
     if quantity in closing.QUANTITIES:
         return closing_law(theory, quantity, parameters, norm, correlation)
-    values = place(theory, parameters) | ({} if norm is None else {"Q0": norm})
-    return settling_of(theory).law(quantity, values)
+    return own.law(quantity, place(theory, parameters) | ({} if norm is None else {"Q0": norm}))
 
 
 def table_of_phases(theory: Maps, /, *quantities: str, **fixed) -> PhaseTable:

@@ -22,7 +22,7 @@ from meanfield.base.quantities import (
 )
 from meanfield.base.symbols import N0
 from meanfield.functions.activations import activation
-from meanfield.networks.folds import activations_of, attends, has_skip, parts, symbols_in
+from meanfield.networks.folds import activations_of, has_skip, parts
 from meanfield.networks.records import Block, Param
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.asked.given_values import (
@@ -229,8 +229,7 @@ def _positions(theory: Maps, place: Place, settings: dict):
     recursion = own.to_follow(wanted)
     own.refuse_impossible(place.inputs, place.parameters, place.start, wanted)
     place = place.at_infinite_width(theory)
-    also = (*symbols_in(theory.block), *(("tokens",) if attends(theory.block) else ()))
-    refuse_unknown(place.parameters, recursion, also=also)
+    refuse_unknown(place.parameters, recursion, also=theory.named_in_records)
     known = {p.name for p in recursion.parameters}  # a norm may hide a deviation
     place = replace(place, parameters={k: v for k, v in place.parameters.items() if k in known})
     numbers = inside_averages(recursion, place.parameters) | own.inside(recursion, place.parameters)

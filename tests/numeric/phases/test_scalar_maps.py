@@ -54,7 +54,7 @@ def test_tokens_with_attention_have_no_map_of_their_own():
         _ = found.map
 
 
-TOLD_APART = ("only_floats", "moves_with_K", "Common", "scalar_map", "sampled", "is_exact", "settling")
+TOLD_APART = ("attends", "only_floats", "moves_with_K", "Common", "scalar_map", "sampled", "is_exact", "settling")
 
 
 def asked_in(source: str) -> set[str]:
@@ -71,7 +71,8 @@ def test_verbs_know_no_kinds():
     assert asked_in((package / "presentation/phase_diagram.py").read_text()) == set()
     assert asked_in((package / "theory/verbs/laws.py").read_text()) == set()
     assert asked_in((package / "theory/verbs/diagrams.py").read_text()) == {"only_floats"}
-    assert asked_in("x = recursion.only_floats") == {"only_floats"}
+    assert asked_in((package / "theory/verbs/propagating.py").read_text()) == set()
+    assert asked_in("x = recursion.only_floats, attends(block)") == {"only_floats", "attends"}
 
 
 def test_a_diagram_of_the_bias_behind_a_nested_average_is_refused():

@@ -165,6 +165,8 @@ class MeasuredLine(CurveInK):
     of: str = "J"
     kind: str = "measured"
 
+    has_points = False  # none are derived from doubles
+
     @property
     def error(self) -> float:
         return 10 * self.maps.error
