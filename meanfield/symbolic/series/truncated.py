@@ -64,7 +64,8 @@ class Calculus:
     atoms: numbers with a name; irrational: λ of exponents a + bλ, value: a rational near it; bases: those of
     exponentials, numbers > 0 other than 1; is_zero: whether a coefficient with atoms is 0; transient: whether what is
     exponentially smaller is left out everywhere; basis: the irrational numbers of exponents, where there are several;
-    deep: powers of 1/l of a series that is known without end; depth: of 1/log l; most: terms of a series.
+    deep: powers of 1/l of a series that is known without end; depth: of 1/log l; most: terms of a series; counted:
+    whether every series ends there, and what lies beyond is left out.
     """
 
     atoms: Atoms
@@ -77,9 +78,10 @@ class Calculus:
     deep: fmpq = field(default_factory=lambda: fmpq(30))
     depth: fmpq = DEPTH
     most: int = MOST
+    counted: bool = False
 
-    def ring(self, rest: Key | None) -> Ring:
-        floor = self.deep if rest is None else -self.size(rest)
+    def ring(self, rest: Key | None = None) -> Ring:
+        floor = self.deep if rest is None or self.counted else -self.size(rest)
         return Ring(self.atoms, floor, self.depth, self.irrational, self.value, None, self.basis, self.most)
 
     @cached_property
@@ -102,6 +104,10 @@ class Calculus:
 
     def _nothing(self, c: Exact) -> bool:
         return not c or (self.is_zero is not None and c.number is None and self.is_zero(c))
+
+    def below(self, ring: Ring, *rests: Key | None) -> Key | None:
+        """The largest of what is left out, by these and, where it is counted, by what was worked out in a ring."""
+        return self.order.largest(*rests, ring.lost if self.counted else None)
 
     def lead(self, x: Truncated) -> Key | None:
         """The key of its largest term, or what it is known to be below; None for 0."""
@@ -148,7 +154,8 @@ class Calculus:
         for x, lead in zip((b, a), leads):
             if lead is not None:
                 rest, small = self.order.largest(rest, shifted(x.rest, lead)), small or x.small
-        return self.made(self.ring(rest).product(a.terms, b.terms), rest, rate, small)
+        ring = self.ring(rest)
+        return self.made(ring.product(a.terms, b.terms), self.below(ring, rest), rate, small)
 
     def scaled(self, a: Truncated, c: Exact, shift: Key = UNIT) -> Truncated:
         if not c:
@@ -183,7 +190,7 @@ class Calculus:
         lead = self.lead(x)
         if lead is None:
             return replace(self.constant(coefficient(0)), small=x.small)
-        most, first, left = None, 1, FAR if x.rest is None else None
+        most, first, left = None, 1, FAR if x.rest is None and not self.counted else None
         if reach is not None:
             gap = -self.size(lead)
             if gap <= 0:
@@ -193,7 +200,8 @@ class Calculus:
             first = next((j for j in range(1, most + 1) if coefficient(j)), most + 1)
         rest = self.order.largest(left, shifted(x.rest, _raised(lead, fmpq(first - 1))))
         ring = self.ring(rest)
-        return self.made(ring.composed(ring.powers(x.terms, most), coefficient), rest, x.rate, x.small)
+        terms = ring.composed(ring.powers(x.terms, most), coefficient)
+        return self.made(terms, self.below(ring, rest), x.rate, x.small)
 
     def real_power(self, x: Truncated, p: fmpq | sp.Expr, reach: fmpq | None = None) -> Truncated:
         """x^p, as `composed` ends it; for p ≠ -1 of a series that a power of l leads, an irrational p without an

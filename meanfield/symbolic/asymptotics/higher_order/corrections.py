@@ -23,19 +23,16 @@ from meanfield.symbolic.asymptotics.higher_order.leading_order import MARGINAL, 
 from meanfield.symbolic.series.coefficients import of
 from meanfield.symbolic.series.recurrences import balanced, differences
 from meanfield.symbolic.series.ring import UNIT, Key, Ring, Series, plus, scaled
+from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 
 @dataclass(frozen=True)
 class Solved:
-    """ε, down to (excluding) the key `rest`; None: nothing is left out but what is smaller than every power.
-
-    short: whether the expansion of ⟨φ²⟩_q sets `rest`.
-    """
+    """ε; short: whether the expansion of ⟨φ²⟩_q sets what it leaves out."""
 
     leading: Leading
-    ring: Ring
-    eps: Series
-    rest: Key | None
+    calculus: Calculus
+    eps: Truncated
     short: bool
 
 
@@ -48,14 +45,15 @@ def solve(leading: Leading, floor: fmpq, depth: fmpq) -> Solved:
     free: Series = {}
     if leading.size(home) < (0, 0, 0):
         free = {home: leading.atoms.of(leading.start / leading.amplitude)}
-    source, ring = leading.ring(floor, depth), leading.ring(floor, depth)
+    calculus = leading.calculus(floor, depth)
+    source, ring = calculus.ring(), calculus.ring()
     right = partial(_small, leading, source)
     eps = balanced(ring, right, slope, leading.r - leading.kappa2, free, "the further terms of K")
     averages = _answering(leading, leading.rest)
     rest = ring.largest(ring.lost, _answering(leading, source.lost), averages)
     if leading.soft:
         rest = ring.largest(rest, (home[0], home[1], fmpq(1000), 0))
-    return Solved(leading, ring, ring.above(eps, rest), rest, averages is not None and rest == averages)
+    return Solved(leading, calculus, calculus.made(eps, rest, ()), averages is not None and rest == averages)
 
 
 def _answering(leading: Leading, k: Key | None) -> Key | None:

@@ -34,7 +34,6 @@ from meanfield.symbolic.series.coefficients import Atoms
 from meanfield.symbolic.series.exponents import NONE, Basis, NoFurther
 from meanfield.symbolic.series.ring import (
     UNIT,
-    Key,
     Ring,
     Series,
     TooLong,
@@ -43,6 +42,7 @@ from meanfield.symbolic.series.ring import (
     plus,
     times,
 )
+from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 OF_K = "C_K"  # C of the law of K, in the law of J
 MOST_ORDER = 12
@@ -70,13 +70,23 @@ class Trial:
     def leading(self) -> Leading:
         return Leading(self.branch, self.regime.K, self.ends, self.name, self.atoms, self.basis)
 
-    def ring(self, floor: fmpq | None = None) -> Ring:
-        return Ring(self.atoms, self.floor if floor is None else floor, self.depth, basis=self.basis)
+    def calculus(self, floor: fmpq | None = None) -> Calculus:
+        deep = self.floor if floor is None else floor
+        return Calculus(self.atoms, basis=self.basis, deep=deep, depth=self.depth, counted=True)
+
+    @cached_property
+    def order(self) -> Ring:
+        """What orders keys."""
+        return self.calculus().order
+
+    def plain(self, grown: Series) -> SeriesSolution:
+        """A quantity that is exp(terms that grow), with nothing left out."""
+        return SeriesSolution(self.calculus(), grown, Truncated({}))
 
     def fall(self, name: str) -> SeriesSolution:
         """σ² l^-β, up to σ²."""
         a, b = self.basis.of(getattr(self.branch, name).beta, f"beta_{name}")
-        return SeriesSolution(self.ring(), power_law(self.ring(), (-a, -b, NONE, 0)), {}, None)
+        return self.plain(power_law(self.order, (-a, -b, NONE, 0)))
 
     # ------------------------------------------------------------------------------------------------- K and q
 
@@ -89,15 +99,14 @@ class Trial:
         if self.fast:
             return self._linear(self.branch.square)
         s = self.solved
-        grown = {} if alone else power_law(s.ring, self.leading.key)
-        return SeriesSolution(s.ring, grown, s.eps, s.rest, s.short)
+        grown = {} if alone else power_law(s.calculus.order, self.leading.key)
+        return SeriesSolution(s.calculus, grown, s.eps, s.short)
 
     def q(self) -> SeriesSolution:
         """q, over its leading term."""
         if self.fast:
             return multiplied(self.K(), self.fall("w"))
-        eta, rest = inside(self.solved)
-        return SeriesSolution(self.solved.ring, {}, eta, rest, self.solved.short, self.leading.q0)
+        return SeriesSolution(self.solved.calculus, {}, inside(self.solved), self.solved.short, self.leading.q0)
 
     def average(self, node: sp.Expr) -> SeriesSolution:
         """⟨f⟩_q for the node of f² or φ′²."""
@@ -108,16 +117,16 @@ class Trial:
             return raised(self.q(), self.basis.of(power)[0])
         expanded = self.leading.expanded(node, sp.S.One, UNIT)
         keys = [self.leading.full(p) for p in expanded.pieces]
-        lead = self.ring().largest(*keys)
+        lead = self.order.largest(*keys)
         if lead is None:
             raise NoFurther("An average over this law falls faster than every power; no further terms are derived.")
         pieces = tuple(replace(p, key=over(p.key, lead)) for p in expanded.pieces)
-        eta, rest = inside(self.solved)
-        ring = replace(self.solved.ring, lost=None)
-        x = plus(*self.leading.evaluated(ring, pieces, eta))
+        eta, calculus = inside(self.solved), self.solved.calculus
+        ring = calculus.ring()
+        x = plus(*self.leading.evaluated(ring, pieces, eta.terms))
         left = None if expanded.rest is None else over(expanded.rest, lead)
         moved = ring.largest(*[self.leading.full(p) for p in pieces if p.slope or p.logs != 0])
-        through = None if rest is None or moved is None else times(moved, rest)
+        through = None if eta.rest is None or moved is None else times(moved, eta.rest)
         rest = ring.largest(ring.lost, left, through)
         small = {k: c for k, c in x.items() if k != UNIT}
         one = x.get(UNIT)
@@ -126,7 +135,7 @@ class Trial:
         over_one = self.atoms.reciprocal(one)
         small = {k: c * over_one for k, c in small.items()}
         short = rest is not None and (rest == left or self.solved.short)
-        return SeriesSolution(ring, power_law(ring, lead), ring.above(small, rest), rest, short)
+        return SeriesSolution(calculus, power_law(ring, lead), calculus.made(small, rest, ()), short)
 
     def _far(self, node: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
         end = self.branch.infinity
@@ -141,32 +150,35 @@ class Trial:
             return self._linear(slope, after)
         leading, floor = self.leading, 1 + self.floor
         average = leading.expanded(slope, self.branch.strength, times(leading.fall("v"), leading.fall("w")))
-        ring = self.ring(floor)
+        calculus = self.calculus(floor)
+        ring = calculus.ring()
         moved = ring.largest(*[leading.full(p) for p in average.pieces if p.slope or p.logs != 0])
         if moved is None:  # ⟨φ′²⟩ is the same at every q
             x = plus(*leading.evaluated(ring, average.pieces, {}))
-            return product_of(ring, x, average.rest, True, after)
+            rest = ring.largest(ring.lost, average.rest)
+            return product_of(calculus, Truncated(x, rest), rest == average.rest, after)
         found = solve(leading, max(floor + ring.size(moved)[0], NONE), self.depth)
-        eta, rest = inside(found)
-        x = plus(*leading.evaluated(ring, average.pieces, eta))
-        through = None if rest is None else times(moved, rest)
+        eta = inside(found)
+        x = plus(*leading.evaluated(ring, average.pieces, eta.terms))
+        through = None if eta.rest is None else times(moved, eta.rest)
         left = ring.largest(average.rest, through)
-        return product_of(ring, x, left, left is not None and (left == average.rest or found.short), after)
+        rest = ring.largest(ring.lost, left)
+        short = left is not None and rest == left and (left == average.rest or found.short)
+        return product_of(calculus, Truncated(x, rest), short, after)
 
     def _linear(self, node: sp.Expr, after: bool = False) -> SeriesSolution:
         """Π (1 + σ_v²σ_w² v l^{-V}), where q → ∞ faster than every power and ⟨φ²⟩_q ~ v q, or ⟨φ′²⟩_q ~ v."""
         power, logs, v = self._far(node)
-        ring = self.ring(1 + self.floor)
         if node == self.branch.slope and power < 0:
-            return SeriesSolution(ring, {}, {}, None)
+            return self.plain({})
         if logs != 0:
             raise NoFurther("Further terms are not derived where a logarithm multiplies a linear feedback.")
         a, b = self.basis.of(self.branch.v.beta + self.branch.w.beta)
-        V: Key = (-a, -b, NONE, 0)
+        V = (-a, -b, NONE, 0)
         W = self.branch.strength * v
         if V == UNIT:
-            return SeriesSolution(ring, {key(1): self.atoms.of(sp.log(1 + W))}, {}, None)
-        return product_of(ring, {V: self.atoms.of(W)}, None, False, after)
+            return self.plain({key(1): self.atoms.of(sp.log(1 + W))})
+        return product_of(self.calculus(1 + self.floor), Truncated({V: self.atoms.of(W)}), False, after)
 
     # --------------------------------------------------------------------------------------- squared gradients
 
@@ -218,7 +230,7 @@ def searched(
         idle, known = idle + 1 if count == known else 0, count
         if found.rest is None or count >= order or idle == IDLE:
             break
-        p, r, _ = found.ring.size(found.rest)
+        p, r, _ = found.calculus.order.size(found.rest)
         far = 2 * count < order
         if found.short:
             ends += 1
@@ -231,9 +243,9 @@ def searched(
     return stated(found, law, order)
 
 
-def inside(found: Solved) -> tuple[Series, Key | None]:
-    """η of q = q0 (1 + η), and the key of what it leaves out."""
-    ring = replace(found.ring, lost=None)
-    eta = found.leading.eta(ring, found.eps)
-    rest = ring.largest(ring.lost, None if found.rest is None else times(found.rest, found.leading.own[1]))
-    return ring.above(eta, rest), rest
+def inside(found: Solved) -> Truncated:
+    """η of q = q0 (1 + η)."""
+    ring, left = found.calculus.ring(), found.eps.rest
+    eta = found.leading.eta(ring, found.eps.terms)
+    rest = ring.largest(ring.lost, None if left is None else times(left, found.leading.own[1]))
+    return found.calculus.made(eta, rest, ())

@@ -33,7 +33,7 @@ from meanfield.symbolic.asymptotics.schedules.branch import Branch
 from meanfield.symbolic.asymptotics.schedules.power_tails import tail
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.averages.expansions.closeness import stretch_powers
-from meanfield.symbolic.series.coefficients import ZERO, Exact, of, rational
+from meanfield.symbolic.series.coefficients import ONE, ZERO, Exact, of, rational
 from meanfield.symbolic.series.exponents import NONE, NoFurther
 from meanfield.symbolic.series.recurrences import balanced, differences
 from meanfield.symbolic.series.ring import (
@@ -48,6 +48,7 @@ from meanfield.symbolic.series.ring import (
     scaled,
     times,
 )
+from meanfield.symbolic.series.truncated import Truncated
 
 START = sp.Symbol("C", real=True)
 AMPLITUDE = sp.Symbol("C", positive=True)
@@ -106,13 +107,11 @@ class PairTrial(Trial):
 
     def c(self) -> SeriesSolution:
         key, size = self.small_one
-        one = self.nearness
-        if one.ring.size(key) >= (0, 0, 0):
+        one, calculus = self.nearness, self.nearness.calculus
+        if calculus.order.size(key) >= (0, 0, 0):
             raise NoFurther(f"{APART}; here c stays below 1.")
-        ring = replace(one.ring, lost=None)
-        rest = ring.largest(None if one.rest is None else times(one.rest, key))
-        small = scaled(plus({UNIT: of(fmpq(1))}, one.small), -size, key)
-        return SeriesSolution(ring, {}, ring.above(small, rest), rest, one.short)
+        small = calculus.scaled(calculus.plus(calculus.constant(ONE), one.small), -size, key)
+        return SeriesSolution(calculus, {}, small, one.short)
 
     def K_ab(self) -> SeriesSolution:
         return multiplied(self.K(alone=False), self.c())
@@ -161,7 +160,7 @@ class PairTrial(Trial):
             number, node = f.as_coeff_Mul()
             expanded = self.leading.expanded(node, self.branch.strength * number * size**p, shift)
             whole = p != last or len(powers) == 1
-            rest = self.ring().largest(rest, expanded.rest, *([] if whole else map(self.leading.full, expanded.pieces)))
+            rest = self.order.largest(rest, expanded.rest, *([] if whole else map(self.leading.full, expanded.pieces)))
             out += [PairTerm(piece, n) for piece in expanded.pieces] if whole else []
         return out, rest
 
@@ -188,7 +187,7 @@ class PairTrial(Trial):
         V: Key = (-b[0], -b[1], NONE, 0)
         W = self.branch.strength * v
         key, size = self.small_one
-        ring = self.ring(self.floor + 2)
+        ring = self.calculus(self.floor + 2).ring()
         x: Series = {V: self.atoms.of(W)}
         divided: Series = {UNIT: self.atoms.of(1 / (1 + W))}
         if V != UNIT:
@@ -210,7 +209,7 @@ class PairTrial(Trial):
 
     def _iterated(self, key: Key, terms: list[PairTerm], left: Key | None) -> SeriesSolution:
         """X = l^… (1 + ε) under l(X′/X - 1) = Σ terms."""
-        sizes = self.ring()
+        calculus, sizes = self.calculus(), self.order
         e, r = sizes.exponent(*key[:2]), key[2]
         full = [t.piece.key for t in terms]
         if any(sizes.size(k) > (0, 0, 0) for k in full):
@@ -227,27 +226,26 @@ class PairTrial(Trial):
         home: Key = (*gap, kappa2.number, 0)
         slope = (-gap[0], -gap[1])
         free: Series = {home: self.atoms.of(START)} if sizes.size(home) < (0, 0, 0) else {}
-        eta, rest = ({}, None) if self.fast else inside(self.solved)
-        source, ring = self.ring(), self.ring()
+        eta = Truncated({}) if self.fast else inside(self.solved)
+        source, ring = calculus.ring(), calculus.ring()
 
         def small(eps: Series) -> Series:
             source.lost = None
-            rate = plus(*self._rates(source, terms, eps, eta), {UNIT: -e}, {MARGINAL: of(-r)})
+            rate = plus(*self._rates(source, terms, eps, eta.terms), {UNIT: -e}, {MARGINAL: of(-r)})
             linear = plus(scaled(eps, -kappa), scaled(eps, -kappa2, MARGINAL))
             one = plus({UNIT: of(fmpq(1))}, eps)
             return source.cut(plus(source.product(rate, one), linear, *differences(key, source, eps)))
 
         eps = balanced(ring, small, slope, -kappa2.number, free, "the further terms of two inputs")
         through = None
-        if rest is not None:
+        if eta.rest is not None:
             moved = [t.piece.key for t in terms if t.piece.slope or t.piece.logs != 0]
             top = sizes.largest(*moved)
-            through = None if top is None else times(top, rest)
+            through = None if top is None else times(top, eta.rest)
         known = [_answered(k, home) for k in (left, through, source.lost)]
         rest = sizes.largest(ring.lost, *known)
         short = rest is not None and (rest == known[0] or (not self.fast and rest == known[1] and self.solved.short))
-        ring = replace(ring, lost=None)
-        return SeriesSolution(ring, power_law(ring, key), ring.above(eps, rest), rest, short)
+        return SeriesSolution(calculus, power_law(ring, key), calculus.made(eps, rest, ()), short)
 
     def _rates(self, ring: Ring, terms: list[PairTerm], eps: Series, eta: Series) -> list[Series]:
         """l(X′/X - 1), as a sum over powers of 1 + ε."""
@@ -262,7 +260,7 @@ class PairTrial(Trial):
 
     def _given(self, terms: list[PairTerm]) -> Exact:
         """What η of relative size 1/log l makes of the leading terms at 1/log l."""
-        eta, _ = inside(self.solved)
+        eta = inside(self.solved).terms
         total = ZERO
         for t in terms:
             if t.piece.key == UNIT and MARGINAL in eta:
@@ -273,7 +271,7 @@ class PairTrial(Trial):
         return self.basis.of(self.atoms.expr(kappa))
 
     def _follows(self, kappa: Exact, e: Exact) -> bool:
-        return not kappa or self.ring().size((*self._part(kappa), NONE, 0)) < (0, 0, 0)
+        return not kappa or self.order.size((*self._part(kappa), NONE, 0)) < (0, 0, 0)
 
 
 def _balanced(trial: PairTrial, terms: list[PairTerm], at: Key, total: Exact) -> list[PairTerm]:

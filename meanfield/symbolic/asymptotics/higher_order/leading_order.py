@@ -37,6 +37,7 @@ from meanfield.symbolic.series.ring import (
     scaled,
     times,
 )
+from meanfield.symbolic.series.truncated import Calculus
 
 MARGINAL: Key = (NONE, NONE, fmpq(-1), 0)  # 1/log l
 
@@ -93,12 +94,12 @@ class Leading:
             raise NoFurther(f"Further terms are not derived for {what} = {e}, which is irrational.")
         return rational(found)
 
-    def ring(self, floor: fmpq, depth: fmpq) -> Ring:
-        return Ring(self.atoms, floor, depth, basis=self.basis)
+    def calculus(self, floor: fmpq, depth: fmpq) -> Calculus:
+        return Calculus(self.atoms, basis=self.basis, deep=floor, depth=depth, counted=True)
 
     @cached_property
     def _sizes(self) -> Ring:
-        return self.ring(NONE, NONE)
+        return self.calculus(NONE, NONE).order
 
     def size(self, k: Key) -> Size:
         return self._sizes.size(k)

@@ -18,9 +18,10 @@ from meanfield.base.symbols import l
 from meanfield.symbolic.asymptotics.log_growth import Growth, value_of
 from meanfield.symbolic.asymptotics.schedules.balance import kept
 from meanfield.symbolic.series.asymptotic_law import Law
-from meanfield.symbolic.series.coefficients import ONE, Exact, expression, of
+from meanfield.symbolic.series.coefficients import ZERO, Exact, expression, of
 from meanfield.symbolic.series.exponents import NONE, NoFurther
 from meanfield.symbolic.series.ring import Key, Ring, Series, binomial, plus, scaled
+from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 Powers = tuple[sp.Expr, sp.Expr, int]
 MOST_SIMPLIFIED = 60  # monomials of a coefficient that is factored
@@ -96,18 +97,22 @@ def monomial(k: Powers) -> sp.Expr:
 
 @dataclass(frozen=True)
 class SeriesSolution:
-    """What was derived of one quantity: log X = grown + log(1 + small) + a constant, down to the key `rest`.
+    """What was derived of one quantity: log X = grown + log(1 + small) + a constant, down to what `small` leaves out.
 
-    short: whether the expansions of the averages, not of the solution, set `rest`; amplitude: of the leading term, for
+    short: whether the expansions of the averages, not of the solution, set that; amplitude: of the leading term, for
     one that holds C of K.
     """
 
-    ring: Ring
+    calculus: Calculus
     grown: Series
-    small: Series
-    rest: Key | None
+    small: Truncated
     short: bool = False
     amplitude: sp.Expr | None = None
+
+    @property
+    def rest(self) -> Key | None:
+        """The key of what is left out."""
+        return self.small.rest
 
 
 def power_law(ring: Ring, k: Key) -> Series:
@@ -119,39 +124,30 @@ def power_law(ring: Ring, k: Key) -> Series:
 
 def multiplied(*factors: SeriesSolution) -> SeriesSolution:
     """The product of quantities whose exponents and numbers have names in common."""
-    ring = replace(factors[0].ring, lost=None)
-    rest, small = ring.largest(*[f.rest for f in factors]), factors[0].small
+    calculus, small = factors[0].calculus, factors[0].small
     for f in factors[1:]:
-        small = plus(small, f.small, ring.product(small, f.small))
-    rest = ring.largest(rest, ring.lost)
-    short = any(f.short and f.rest == rest for f in factors)
+        small = calculus.plus(small, f.small, calculus.times(small, f.small))
+    short = any(f.short and f.rest == small.rest for f in factors)
     grown = plus(*[f.grown for f in factors])
-    return SeriesSolution(ring, ring.above(grown, rest), ring.above(small, rest), rest, short)
+    return SeriesSolution(calculus, calculus.order.above(grown, small.rest), small, short)
 
 
 def raised(one: SeriesSolution, n: fmpq) -> SeriesSolution:
     """A power of a quantity."""
-    ring = replace(one.ring, lost=None)
-    small = ring.composed(ring.powers(one.small), lambda j: binomial(n, j) if j else of(NONE))
-    rest = ring.largest(one.rest, ring.lost)
-    return SeriesSolution(ring, scaled(one.grown, of(n)), ring.above(small, rest), rest, one.short)
+    small = one.calculus.composed(one.small, lambda j: binomial(n, j) if j else ZERO)
+    return SeriesSolution(one.calculus, scaled(one.grown, of(n)), small, one.short)
 
 
-def product_of(ring: Ring, x: Series, left: Key | None, short: bool, after: bool = False) -> SeriesSolution:
-    """Π_{m<l} (1 + x_m) for a series that vanishes, or Π_{m≤l}; left: the key of what x leaves out."""
-    rate = ring.log1p(ring.powers(x))
-    lost = ring.largest(ring.lost, left)
-    short = short and lost == left
-    outer = replace(ring, lost=None)
-    total = plus(outer.summed(rate), rate if after else {})
+def product_of(calculus: Calculus, x: Truncated, short: bool, after: bool = False) -> SeriesSolution:
+    """Π_{m<l} (1 + x_m) for a series that vanishes, or Π_{m≤l}; short: whether its averages say what it leaves out."""
+    rate = calculus.composed(x, lambda j: of(fmpq((-1) ** (j + 1), j)) if j else ZERO)
+    ring = calculus.ring()
+    total = plus(ring.summed(rate.terms), rate.terms if after else {})
+    rest = ring.largest(None if rate.rest is None else _integrated(rate.rest), ring.lost)
+    vanishing = Truncated({k: c for k, c in total.items() if ring.size(k) < (0, 0, 0)}, rest)
+    small = calculus.composed(vanishing, lambda j: of(fmpq(1, math.factorial(j))) if j else ZERO)
     grown = {k: c for k, c in total.items() if ring.size(k) > (0, 0, 0)}
-    small: Series = {}
-    factor = fmpq(1)
-    for j, power in enumerate(outer.powers({k: c for k, c in total.items() if ring.size(k) < (0, 0, 0)}), 1):
-        factor = factor / j
-        small = plus(small, scaled(power, ONE.scaled(factor)))
-    rest = ring.largest(None if lost is None else _integrated(lost), outer.lost)
-    return SeriesSolution(ring, ring.above(grown, rest), ring.above(small, rest), rest, short)
+    return SeriesSolution(calculus, ring.above(grown, small.rest), small, short and rate.rest == x.rest)
 
 
 def _integrated(k: Key) -> Key:
@@ -168,7 +164,8 @@ def _integrated(k: Key) -> Key:
 
 def _terms(found: SeriesSolution, series: Series) -> list[tuple[Key, Exact]]:
     """The terms, most important first, without those that are 0 to 30 digits."""
-    return [(k, c) for k, c in found.ring.ordered(series) if not _is_zero(found.ring, c)]
+    ring = found.calculus.order
+    return [(k, c) for k, c in ring.ordered(series) if not _is_zero(ring, c)]
 
 
 def _is_zero(ring: Ring, c: Exact) -> bool:
@@ -193,13 +190,13 @@ def _powers(ring: Ring, k: Key) -> Powers:
 def count_of(found: SeriesSolution, law: Growth) -> int:
     """How many further terms there are: powers of l and of logarithms that the law states are none."""
     grown = 0 if law.is_regular else max(0, len(_terms(found, found.grown)) - 1)
-    return grown + len(_terms(found, found.small))
+    return grown + len(_terms(found, found.small.terms))
 
 
 def stated(found: SeriesSolution, law: Growth, order: int) -> tuple[Growth, Corrections]:
     """The law with `order` of the terms found."""
-    ring = found.ring
-    grown, small = (_terms(found, one) for one in (found.grown, found.small))
+    ring = found.calculus.order
+    grown, small = (_terms(found, one) for one in (found.grown, found.small.terms))
     _check(law, [(_powers(ring, k), _value(ring, c)) for k, c in grown[:1]])
     most = len(grown) if law.is_regular else order + 1
     rest = found.rest if len(grown) <= most else grown[most][0]
