@@ -55,6 +55,12 @@ ONE: dict[str, tuple[Sight, set[str], str]] = {
         set(),  # `Registry.adds`
         "def rule(one):\n    def put(made):\n        RULES[one] = made\n        return made\n    return put\n",
     ),
+    "which exact values a theory takes": (
+        lambda tree: reads(tree, "domains") and calls(tree, "exact_number"),
+        {"theory.asked.exact_places"},
+        "def place(theory, given):\n    values = {k: exact_number(k, v) for k, v in given.items()}\n"
+        "    return values, theory.one_input.domains\n",
+    ),
     "how many networks may be asked for": (
         lambda tree: says(tree, "The number of networks"),
         {"empirical.network.operations.checks"},

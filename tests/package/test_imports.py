@@ -139,7 +139,7 @@ presentation.citation presentation.columns presentation.figures presentation.bia
 presentation.phase_diagram presentation.bias_diagrams presentation.phase_regions presentation.phase_orders
 presentation.phase_maps presentation.phase_tables
 theory.asked.positions theory.asked.architecture_maps theory.asked.kept_answers theory.asked.given_values
-theory.asked.places theory.asked.resting_inputs theory.asked.selection
+theory.asked.places theory.asked.exact_places theory.asked.resting_inputs theory.asked.selection
 theory.settling.inputs_apart theory.settling.one_number theory.settling.acting_positions
 theory.settling.token_correlations theory.settling.attending theory.settling.which_settles
 theory.verbs.at_a_point theory.verbs.propagating

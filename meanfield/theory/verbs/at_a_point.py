@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import sympy as sp
-
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown
 from meanfield.symbolic.criticality.critical_lines import CriticalLine, critical_line
 from meanfield.symbolic.criticality.critical_points import CriticalPoints, critical_points
 from meanfield.symbolic.criticality.phases import Phase
-from meanfield.symbolic.criticality.rounding import doubles
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoints
 from meanfield.symbolic.recursions.block_recursions import one_dense, plain_form
 from meanfield.symbolic.recursions.naming import describe
 from meanfield.theory.asked.architecture_maps import Maps
+from meanfield.theory.asked.exact_places import ExactPlace
 from meanfield.theory.asked.given_values import (
     decided,
     exact_number,
@@ -33,42 +31,31 @@ if TYPE_CHECKING:
     from meanfield.symbolic.criticality.order_chaos import OrderChaosLine
 
 
-def place(theory: Maps, given: dict) -> dict[str, sp.Expr]:
-    """Exact values of σ_w, σ_b and parameters, each known to the recursion, σ and μ ≥ 0."""
-    refuse_unknown(given, theory.one_input, also=("sigma_w", "sigma_b", *theory.named_in_records))
-    values = {k: exact_number(k, v) for k, v in given.items()}
-    domains = theory.one_input.domains
-    for name, value in values.items():
-        if name in domains and value.is_number:
-            domains[name].require(name, value)
-    return values
-
-
 @keeps
 def fixed_points_at(theory: Maps, /, **parameters) -> FixedPoints:
     """`Theory.fixed_points`."""
     refuse_held(theory, parameters)
-    theory, parameters = decided(theory, parameters)
-    return settling_of(theory).fixed_points(place(theory, parameters), doubles(parameters))
+    place = ExactPlace.of(theory, parameters)
+    return settling_of(place.theory).fixed_points(place.values, place.units)
 
 
 @keeps
 def phase_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Phase:
     """`Theory.phase`."""
     refuse_held(theory, parameters)
-    theory, parameters = decided(theory, parameters)
+    place = ExactPlace.of(theory, parameters)
     norm = exact_number("input_norm", input_norm)
     if not norm.is_number or norm <= 0:
         raise MeanFieldError(f"input_norm must be a number > 0, but {shown(input_norm)} was given.")
-    return settling_of(theory).phase(place(theory, parameters), norm, doubles(parameters))
+    return settling_of(place.theory).phase(place.values, norm, place.units)
 
 
 @keeps
 def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Correlations:
     """`Theory.correlations`."""
-    theory, parameters = decided(theory, parameters)
-    phase, norm = phase_of(theory, input_norm=input_norm, **parameters), exact_number("input_norm", input_norm)
-    return settling_of(theory).correlations(place(theory, parameters), norm, phase)
+    place = ExactPlace.of(theory, parameters)
+    phase = phase_of(place.theory, input_norm=input_norm, **place.given)
+    return settling_of(place.theory).correlations(place.values, exact_number("input_norm", input_norm), phase)
 
 
 @keeps

@@ -15,6 +15,7 @@ from meanfield.networks.folds import skip_of
 from meanfield.networks.records import OWN, Param
 from meanfield.symbolic.recursions.block_recursions import plain_form
 from meanfield.theory.asked.architecture_maps import Maps
+from meanfield.theory.asked.exact_places import ExactPlace
 from meanfield.theory.asked.given_values import (
     decided,
     deviations,
@@ -34,7 +35,6 @@ from meanfield.theory.verbs.at_a_point import (
     line_and_points,
     neutrality_line_of,
     phase_of,
-    place,
 )
 from meanfield.theory.verbs.laws import closing_law, growing_law
 
@@ -139,31 +139,30 @@ def initial_bias(theory: Maps, /, *, input_norm: object = 1, correlation: object
     """`Theory.bias`."""
     from meanfield.bias.initial import bias_of
 
-    theory, parameters = decided(theory, parameters)
-    cosine = exact_number("correlation", correlation)
+    place = ExactPlace.of(theory, parameters, input_norm)
+    theory, cosine = place.theory, exact_number("correlation", correlation)
     require_cosine(cosine, correlation)
     settling_of(theory).require_bias()
     if cosine == 1:
         raise MeanFieldError("The guessing bias of an input with itself is not available: give correlation < 1.")
-    phase = phase_of(theory, input_norm=input_norm, **parameters)
+    phase = phase_of(theory, input_norm=input_norm, **place.given)
     proved = settling_of(theory).map.has_laws  # else c* decides alone
     settled = phase.fixed_point is not None and phase.fixed_point.K.value != 0
     settled = settled and (not proved or phase.name == "chaotic")
-    found = correlations_of(theory, input_norm=input_norm, **parameters) if settled else None
+    found = correlations_of(theory, **place.keywords) if settled else None
     law, why, grown = None, "", False
     try:
-        norm = exact_number("input_norm", input_norm)
-        law = closing_law(theory, "gamma", parameters, norm, correlation, growing=False)
+        law = closing_law(place, "gamma", correlation, growing=False)
     except MeanFieldError as error:
         why = str(error)
         with suppress(MeanFieldError):  # where K grows as a power: one c* for every start between -1 and 1
-            law = growing_law(theory, "gamma", parameters) if abs(cosine) != 1 else None
+            law = growing_law(place, "gamma") if abs(cosine) != 1 else None
             grown = law is not None
     powers = all(a.homogeneity is not None for a in theory.activations)
-    plain = powers or place(theory, parameters).get("sigma_w") == 0
+    plain = powers or place.values.get("sigma_w") == 0
     # how γ gets there is not known (z**2), or it starts where every other start ends (z**3), but where that is
     if (law is None or law.regime.endswith("c stays 0")) and found is None and plain:
         with suppress(MeanFieldError):
-            found = correlations_of(theory, input_norm=input_norm, **parameters)
+            found = correlations_of(theory, **place.keywords)
             found = found if found.stable is not None else None
     return bias_of(phase, law, why, found, grown)

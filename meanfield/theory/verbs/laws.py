@@ -29,8 +29,8 @@ from meanfield.symbolic.recursion import c0 as start_c0
 from meanfield.symbolic.recursions.block_recursions import plain_form
 from meanfield.symbolic.steps import Domain
 from meanfield.theory.asked.architecture_maps import Maps
+from meanfield.theory.asked.exact_places import ExactPlace
 from meanfield.theory.asked.given_values import (
-    decided,
     double,
     exact_number,
     listed,
@@ -41,7 +41,7 @@ from meanfield.theory.asked.given_values import (
 from meanfield.theory.asked.kept_answers import keeps
 from meanfield.theory.settling.inputs_apart import is_odd
 from meanfield.theory.settling.which_settles import settling_of
-from meanfield.theory.verbs.at_a_point import correlations_of, phase_of, place
+from meanfield.theory.verbs.at_a_point import correlations_of, phase_of
 
 #: inside a residual block: the variance behind its inner Dense, mean squared gradients by z, weights and biases
 OF_BLOCKS = ("K[1]", "G_z", "G_w[1]", "G_b[1]", "G_w[2]", "G_b[2]")
@@ -67,43 +67,43 @@ def depth_law(
     **parameters,
 ) -> _depth.DepthLaw | ScheduledLaw:
     """`Theory.depth_law`; parameters: those that have values, σ_w and σ_b among them."""
-    theory, parameters = decided(theory, parameters)
-    norm = None if input_norm is None else exact_number("input_norm", input_norm)
-    if norm is not None:
-        Domain(sp.S.Zero).require("input_norm", norm)
+    place = ExactPlace.of(theory, parameters, input_norm)
+    theory = place.theory
+    if place.norm is not None:
+        Domain(sp.S.Zero).require("input_norm", place.norm)
     if correlation is not None and not (isinstance(quantity, str) and quantity in closing.QUANTITIES):
         raise MeanFieldError(
             f"correlation= is of two inputs, as the laws of {listed(closing.QUANTITIES)} are; {shown(quantity)} was "
             "asked for."
         )
     if (own := settling_of(theory)).answers_alone:
-        return own.law(quantity, place(theory, parameters) | ({} if norm is None else {"Q0": norm}))
+        return own.law(quantity, place.values)
     if isinstance(quantity, str) and quantity in (*CORRELATORS, "Theta"):
         given = {"lambda_w": lambda_w, "lambda_b": lambda_b}
-        return _correlator_law(theory, quantity, order, parameters, norm, given, input_ratio, at)
+        return _correlator_law(place, quantity, order, given, input_ratio, at)
     if lambda_w is not None or lambda_b is not None or scalar(input_ratio, "input_ratio") != 1:
         raise MeanFieldError(
             "lambda_w, lambda_b and input_ratio are of the laws of Theta and of correlators; "
             f"{shown(quantity)} was asked for."
         )
     if at is not None:
-        _refuse_other(at, parameters)
-        law = {"K": at.law_K, "J": at.law_J}.get(quantity) if norm is None else None
+        _refuse_other(at, place.given)
+        law = {"K": at.law_K, "J": at.law_J}.get(quantity) if place.norm is None else None
         if law is not None:
             return law
-        parameters |= {"sigma_w": at.sigma_w, "sigma_b": at.sigma_b}
+        place = replace(place, given=place.given | {"sigma_w": at.sigma_w, "sigma_b": at.sigma_b})
     if order is not None:
-        return _further_law(theory, quantity, whole(order, "order", 1, MOST_ORDER), parameters)
+        return _further_law(place, quantity, whole(order, "order", 1, MOST_ORDER))
     if theory.one_input.knows_layer or theory.one_input.knows_depth:
-        return _scheduled_law(theory, quantity, parameters)
+        return _scheduled_law(place, quantity)
     if isinstance(quantity, str) and quantity == "fisher":
-        return _fisher_law(theory, parameters, norm)
+        return _fisher_law(place)
     choice(quantity, "quantity", ("K", "J", "Theta", "fisher", *closing.QUANTITIES, *CORRELATORS, *OF_BLOCKS))
     if quantity in OF_BLOCKS:
-        return _scheduled_law(theory, quantity, parameters)
+        return _scheduled_law(place, quantity)
     if quantity in closing.QUANTITIES:
-        return closing_law(theory, quantity, parameters, norm, correlation)
-    return own.law(quantity, place(theory, parameters) | ({} if norm is None else {"Q0": norm}))
+        return closing_law(place, quantity, correlation)
+    return own.law(quantity, place.values)
 
 
 def table_of_phases(theory: Maps, /, *quantities: str, **fixed) -> PhaseTable:
@@ -135,36 +135,29 @@ def _refuse_other(at: object, parameters: dict) -> None:
 
 
 def _correlator_law(
-    theory: Maps,
-    quantity: str,
-    order: int | None,
-    parameters: dict,
-    norm: sp.Expr | None,
-    given: dict,
-    ratio: object,
-    at: CriticalPoint | None,
+    place: ExactPlace, quantity: str, order: int | None, rates: dict, ratio: object, at: CriticalPoint | None
 ) -> CorrelatorLaw:
     """The law of Θ, or of a correlator divided by what it is measured in."""
     if at is not None:
-        _refuse_other(at, parameters)
+        _refuse_other(at, place.given)
     slow = at is not None and at.kind == "half-stable"  # averages of many derivatives
     terms = int(not slow) if order is None else whole(order, "order", 0, MOST_ORDER)
-    theory = replace(theory, block=with_values(theory.block, parameters))
-    own = {k: v for k, v in parameters.items() if k in ("sigma_w", "sigma_b")}
-    refuse_unknown(parameters, theory.one_input, also=("sigma_w", "sigma_b"))
+    theory = replace(place.theory, block=with_values(place.theory.block, place.given))
+    refuse_unknown(place.given, theory.one_input, also=("sigma_w", "sigma_b"))
+    own = {k: v for k, v in place.given.items() if k in ("sigma_w", "sigma_b")}
     one = theory.one_input
     one = one.only("K", "J") if one["J"] != sp.oo else one.only("K")
-    at_ = place(theory, own) | ({} if norm is None else {"Q0": norm})
-    return large_depth(theory.block, theory.first, one, quantity, at_, given, ratio, terms, at)
+    values = replace(place, theory=theory, given=own).values
+    return large_depth(theory.block, theory.first, one, quantity, values, rates, ratio, terms, at)
 
 
-def _further_law(theory: Maps, quantity: str, order: int, parameters: dict) -> ScheduledLaw:
+def _further_law(place: ExactPlace, quantity: str, order: int) -> ScheduledLaw:
     """The law of one quantity with `order` further terms."""
     from meanfield.presentation.phase_tables import further_law
 
     choice(quantity, "quantity", ("K", "J", *OF_BLOCKS, *PAIR))
     try:
-        found = branch_of(theory, parameters)
+        found = branch_of(place.theory, place.given)
     except MeanFieldError as error:
         raise MeanFieldError(f"Further terms (order={order}) were asked for. {error}") from None
     exponents = [s.name for s in found.symbols if s.name.startswith("beta")]
@@ -173,23 +166,24 @@ def _further_law(theory: Maps, quantity: str, order: int, parameters: dict) -> S
     return further_law(found, quantity, order)
 
 
-def _fisher_law(theory: Maps, parameters: dict, norm: sp.Expr | None) -> ScheduledLaw:
+def _fisher_law(place: ExactPlace) -> ScheduledLaw:
     """max/min of the diagonal blocks of the Fisher information without schedules: a block with one Dense by the
     laws of K and J, others as a branch."""
     from meanfield.presentation.phase_tables import ScheduledLaw
 
-    form = plain_form(theory.block)
+    form = plain_form(place.theory.block)
     if form is None:
-        return _scheduled_law(theory, "fisher", parameters)
-    K_, J_ = (depth_law(theory, name, input_norm=norm, **parameters) for name in ("K", "J"))
+        return _scheduled_law(place, "fisher")
+    K_, J_ = (depth_law(place.theory, name, input_norm=place.norm, **place.given) for name in ("K", "J"))
     assert isinstance(K_, _depth.DepthLaw) and isinstance(J_, _depth.DepthLaw)
-    biases = exact_number("sigma_b", parameters.get("sigma_b", 1)) != 0
+    biases = exact_number("sigma_b", place.given.get("sigma_b", 1)) != 0
     growth = plain_fisher_law(form[0], grown(K_), grown(J_), biases)
-    return ScheduledLaw("fisher", growth, J_.regime, f"input_norm = {1 if norm is None else norm}")
+    return ScheduledLaw("fisher", growth, J_.regime, f"input_norm = {1 if place.norm is None else place.norm}")
 
 
-def _scheduled_law(theory: Maps, quantity: str, parameters: dict) -> ScheduledLaw:
+def _scheduled_law(place: ExactPlace, quantity: str) -> ScheduledLaw:
     """The law of one quantity under schedules, at exponents that have numbers."""
+    theory = place.theory
     try:
         held = branch(theory.block)
     except MeanFieldError as error:
@@ -201,9 +195,9 @@ def _scheduled_law(theory: Maps, quantity: str, parameters: dict) -> ScheduledLa
 
     used = {s.name for s in held.exponents}
     table = None
-    exponents = [s.name for s in held.exponents if s.name not in parameters]
+    exponents = [s.name for s in held.exponents if s.name not in place.given]
     if not exponents:
-        table = table_of_phases(theory, quantity, **parameters)
+        table = table_of_phases(theory, quantity, **place.given)
         exponents = [n for n in table.coordinates if n in used or len(table) > 1]
     if table is None or exponents:
         raise MeanFieldError(
@@ -217,18 +211,17 @@ def _scheduled_law(theory: Maps, quantity: str, parameters: dict) -> ScheduledLa
     return ScheduledLaw(name, law, regime.regime, regime.basin, regime.equations)
 
 
-def closing_law(
-    theory: Maps, quantity: str, parameters: dict, norm: sp.Expr | None, correlation: object, growing: bool = True
-) -> _depth.DepthLaw:
-    """The law of c, γ or the distance of two inputs of input norm `norm` (1 unless given) and this cosine (0 unless
-    given); growing: whether one may be looked for where K grows."""
-    values, norm = place(theory, parameters), sp.S.One if norm is None else norm
+def closing_law(place: ExactPlace, quantity: str, correlation: object, growing: bool = True) -> _depth.DepthLaw:
+    """The law of c, γ or the distance of two inputs of one norm (1 unless given) and this cosine (0 unless given);
+    growing: whether one may be looked for where K grows."""
+    theory, norm = place.theory, place.keywords["input_norm"]
+    values = replace(place, norm=None).values
     cosine = sp.S.Zero if correlation is None else exact_number("correlation", correlation)
     require_cosine(cosine, correlation)
     missing = [s.name for s in theory.one_input.only("K", "J").parameters if s.name not in (*values, "Q0")]
     if missing:
         raise MeanFieldError(f"The law of {quantity} is not available: give {' and '.join(missing)} numbers.")
-    phase = phase_of(theory, input_norm=norm, **parameters)
+    phase = phase_of(theory, **place.keywords)
     swap = {s: values[s.name] for s in theory.equal_norms.parameters if s.name in values}
     recursion = theory.equal_norms.only("K", "K_ab", "distance").homogeneous("A large-depth law is").subs(swap)
     first = {n: sp.sympify(e).subs({Q0: norm, start_c0: cosine}) for n, e in recursion.start.items()}
@@ -244,20 +237,20 @@ def closing_law(
             start,
             phase,
             is_odd(theory, values),
-            lambda: correlations_of(theory, input_norm=norm, **parameters),
+            lambda: correlations_of(theory, **place.keywords),
         )
     except MeanFieldError as error:  # K grows as a power, and the map of c depends on it
-        found = growing_law(theory, quantity, parameters) if growing and abs(start) != 1 else None
+        found = growing_law(place, quantity) if growing and abs(start) != 1 else None
         if found is None:
             raise error
         return found
 
 
-def growing_law(theory: Maps, quantity: str, parameters: dict) -> _depth.DepthLaw | None:
+def growing_law(place: ExactPlace, quantity: str) -> _depth.DepthLaw | None:
     """The law of c, γ or the distance under a skip of strength 1, by the balance of powers that schedules have, too;
     None where that does not say it."""
     try:
-        table = table_of_phases(theory, "K", "distance" if quantity == "distance" else "gamma", **parameters)
+        table = table_of_phases(place.theory, "K", "distance" if quantity == "distance" else "gamma", **place.given)
         ((regime,),) = (row.regimes for row in table)
         gamma = regime["distance" if quantity == "distance" else "gamma"]
     except (MeanFieldError, ValueError):
