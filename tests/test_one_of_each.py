@@ -85,3 +85,18 @@ def test_a_rule_stands_once(rule):
 def test_a_planted_rival_is_seen(rule):
     sight, _, rival = ONE[rule]
     assert sight(ast.parse(rival)) and not sight(ast.parse("def f(x):\n    return x + 1\n"))
+
+
+AVERAGES = {"Stretch", "Chord", "Turn", "Rise"}
+
+
+def told_apart(tree: ast.AST) -> set[str]:
+    """The kinds of averages that a module names."""
+    return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} & AVERAGES
+
+
+def test_kernels_tell_no_averages_apart():
+    """A node says how a kernel reads it (`Node.paired`)."""
+    kernels = [path for path in modules() if name_of(path).startswith("kernels.")]
+    assert kernels and all(told_apart(ast.parse(path.read_text())) == set() for path in kernels)
+    assert told_apart(ast.parse("match node:\n    case Chord():\n        kind = 'chord'\n")) == {"Chord"}

@@ -37,7 +37,7 @@ def generated(found: KernelPlan, entry: str) -> tuple[str, dict[str, np.ndarray]
     if entry == "block":
         for step in found.pairings:
             for node, pairing in step.items():
-                form = _closed(node)
+                form = _closed(node) if pairing.kind in _COVARIANCE else None
                 if form is None:
                     continue
                 own = f"pair_{len(functions)}"
@@ -62,9 +62,9 @@ def generated(found: KernelPlan, entry: str) -> tuple[str, dict[str, np.ndarray]
     }
 
 
-def _steady(node: sp.Expr) -> bool:
+def _steady(node: Average) -> bool:
     """Whether ⟨f g⟩ rises with the covariance by no more than √(⟨f′²⟩⟨g′²⟩), finite: f and g jump nowhere."""
-    return isinstance(node, Average) and all(_continuous(f) for f in separate(node))
+    return all(_continuous(f) for f in separate(node))
 
 
 @lru_cache(maxsize=256)
@@ -75,10 +75,8 @@ def _continuous(f: sp.Expr) -> bool:
         return False
 
 
-def _closed(node: sp.Expr) -> tuple[sp.Expr, tuple[float, float]] | None:
+def _closed(node: Average) -> tuple[sp.Expr, tuple[float, float]] | None:
     """(closed form over (K_aa, K_ab, K_bb), between which variances it keeps its digits)."""
-    if not isinstance(node, Average):
-        return None
     plain = Average(node.args[0], sp.Tuple(K_aa, K_ab, K_bb), *node.args[2:])
     form = closed(plain)
     if form.has(Average):

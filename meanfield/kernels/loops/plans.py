@@ -12,14 +12,14 @@ from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.averages.planes import separate
 from meanfield.numeric.quadrature.evaluation import evaluate
+from meanfield.symbolic.averages.base import Node, nodes_in
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch
-from meanfield.symbolic.averages.nodes.unequal_norms import Chord, Rise, Turn
 from meanfield.symbolic.equality import quotient
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
 
 SIDES = (K_aa, K_bb)
+APART = ("stretch", "chord", "turn")  # kinds of averages that are read off how far two inputs are apart
 PROBES = np.array([0.31, 0.87, 1.73, 2.9, -0.23, -0.71, -1.37, -2.3])
 
 
@@ -128,10 +128,11 @@ def plan(recursion: Recursion) -> KernelPlan:
         )
         pairings: dict[sp.Expr, Pairing] = {}
         every = (*(e for _, e in changed.lets), *changed.next)
-        for kinds in ((Stretch,), (Average, Rise)):  # the distance decides the correlation of a group
+        for apart in (True, False):  # the distance decides the correlation of a group
             for e in every:
-                for node in sorted(e.atoms(*kinds) - set(pairings), key=str):
-                    pairings[node] = _pairing(found, node)
+                for node in sorted(nodes_in(e) - set(pairings), key=str):
+                    if not apart or (node.paired and node.paired.kind in APART):
+                        pairings[node] = _pairing(found, node)
         found.pairings.append(pairings)
         found.steps.append(changed)
     return found
@@ -143,11 +144,11 @@ def _apart(found: KernelPlan, e: sp.Expr, made: dict[sp.Expr, sp.Symbol]) -> sp.
         return made[e]
     if e in found.alone and e not in SIDES:
         return side(found.alone[e][0], found.number(e))
-    if isinstance(e, (Stretch, Rise)) or (isinstance(e, Average) and e.n > 1) or not e.args:
+    if not e.args or (isinstance(e, Node) and e.paired):
         return e
     if e.has(Average) and (which := found.side(e)) is not None and not any(a.n > 1 for a in e.atoms(Average)):
         return side(which, found.number(e))
-    return e if isinstance(e, Average) else e.func(*[_apart(found, a, made) for a in e.args])
+    return e if isinstance(e, Node) else e.func(*[_apart(found, a, made) for a in e.args])
 
 
 def single(v: StateVar) -> sp.Symbol:
@@ -155,28 +156,22 @@ def single(v: StateVar) -> sp.Symbol:
     return K if v.symbol in SIDES else sp.Symbol(v.name.replace("_aa", "").replace("_bb", ""), real=True)
 
 
-def _pairing(found: KernelPlan, node: sp.Expr) -> Pairing:
-    cov: tuple[sp.Expr, ...]
-    match node:
-        case Chord():
-            f, (A, B) = node.function, node.variances
-            kind, cov = "turn" if isinstance(node, Turn) else "chord", (A, node.apart, B, node.tilt)
-        case Stretch():
-            f, A, B = node.function, node.variance, node.variance
-            kind, cov = "stretch", (A, node.apart, B)
-        case Rise():
-            f, (A, B) = node.args[0].expr, node.args[1:3]
-            kind, cov = "rise", ()
-        case Average() if node.n == 2 and not any(node.mean) and not node.args[3] and not node.mixed:
-            return _product(found, node)
-        case _:
-            raise NotCovered(f"{node} is no average over pairs of functions of one variable each.")
+def _pairing(found: KernelPlan, node: Node) -> Pairing:
+    of = node.paired
+    if of is None:
+        raise NotCovered(f"{node} is no average over pairs of functions of one variable each.")
+    if of.function is None:
+        return _product(found, node, of.between)
     if node.args[-1]:
         raise NotCovered(f"{node} depends on numbers that change from layer to layer.")
-    if kind == "rise":  # of ⟨f²⟩: the root of f² is a function with the same average
+    f, (A, B), factor = of.function, of.variances, 1.0
+    if of.kind == "rise":  # of ⟨f²⟩: the root of f² is a function with the same average
         f = _root(found, f, _row(found, A, "a"), _row(found, B, "b"))
     one, other = _expansion(found, f, _row(found, A, "a")), _expansion(found, f, _row(found, B, "b"))
-    return Pairing(node, kind, _group(found, one, other, cov), _rate(found, one, node) if kind == "rise" else 1.0)
+    group = _group(found, one, other, of.between)
+    if of.kind == "rise":
+        factor = _ratio(of.function, pieces(found.expansions[one].f, Z[0]).map(lambda h: h**2).expr) or 0.0
+    return Pairing(node, of.kind, group, factor)
 
 
 def _root(found: KernelPlan, square: sp.Expr, v: int, w: int) -> sp.Expr:
@@ -187,11 +182,6 @@ def _root(found: KernelPlan, square: sp.Expr, v: int, w: int) -> sp.Expr:
     raise NotCovered(f"{square} is the square of no function whose distance is followed.")
 
 
-def _rate(found: KernelPlan, one: int, node: Rise) -> float:
-    f = found.expansions[one].f
-    return _ratio(node.args[0].expr, pieces(f, Z[0]).map(lambda h: h**2).expr) or 0.0
-
-
 def _row(found: KernelPlan, e: sp.Expr, which: str) -> int:
     """The number of a variance of one input."""
     if found.side(e) != which and (found.side(e) is None or found.holds(e)):
@@ -199,9 +189,8 @@ def _row(found: KernelPlan, e: sp.Expr, which: str) -> int:
     return found.number(e)
 
 
-def _product(found: KernelPlan, node: Average) -> Pairing:
-    f, g = separate(node)
-    A, AB, B = node.cov
+def _product(found: KernelPlan, node: Node, between: tuple[sp.Expr, ...]) -> Pairing:
+    (f, g), (A, AB, B) = separate(node), between
     v, w = _row(found, A, "a"), _row(found, B, "b")
     _one_place(found, v, w)
     for i, (one, other, cov) in enumerate(found.groups):  # the same once more, or the derivative of what is there

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import sympy as sp
 from sympy.printing.printer import Printer
@@ -12,6 +13,20 @@ from meanfield.base.arguments import shown
 
 Write = Callable[[sp.Expr], str]  # an expression as LaTeX
 Typeset = tuple[sp.Expr, Callable[[str, Write], str]]  # what is averaged, and from its LaTeX and a writer the node's
+
+
+class Paired(NamedTuple):
+    """An average over two inputs of functions of one variable each, as kernels read it.
+
+    kind: "product" of ⟨f g⟩; "stretch", "chord" and "turn" of what f moves them apart, over how far they are; "rise" of
+    a divided difference of ⟨f⟩. function: f, None of a product; variances: of each input; between: (A, covariance or
+    distance, B), and the tilt where it is read; empty of a rise.
+    """
+
+    kind: str
+    function: sp.Expr | None
+    variances: tuple[sp.Expr, sp.Expr]
+    between: tuple[sp.Expr, ...]
 
 
 class Node(sp.Expr):
@@ -26,12 +41,21 @@ class Node(sp.Expr):
     is_real = True
     tex_letter = "A"  # where a long formula names its averages
     is_enclosed = True  # whether its digits can be certified
-    moves_near_zero = False  # whether a ratio of distances that holds it moves, however small they are
     is_constant_number = False  # whether it is known to the formula as a number (a moment of a function)
 
     @property
     def is_number(self) -> bool:
         return not self.free_symbols
+
+    @property
+    def moves_near_zero(self) -> bool:
+        """Whether a ratio of distances that holds it moves, however small they are."""
+        return False
+
+    @property
+    def paired(self) -> Paired | None:
+        """How a kernel of data sets reads it; None where its loops have no series for it."""
+        return None
 
     def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         """(the node over plain variances, covariances and parameters, what stands in their places here).

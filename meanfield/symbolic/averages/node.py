@@ -27,7 +27,7 @@ from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import SWITCHES, Pieces, jump, pieces
 from meanfield.functions.signs import signs
 from meanfield.symbolic.averages import enclosure, nested
-from meanfield.symbolic.averages.base import Node, Typeset, Write
+from meanfield.symbolic.averages.base import Node, Paired, Typeset, Write
 from meanfield.symbolic.averages.closed_form import closed_form
 
 MOST_DIGITS = 100_000  # of a ball
@@ -128,6 +128,12 @@ class Average(Node):
     def n(self) -> int:
         """Number of Gaussian variables."""
         return len(self.mean)
+
+    @property
+    def paired(self) -> Paired | None:
+        if self.n != 2 or any(self.mean) or self.args[3] or self.mixed:
+            return None
+        return Paired("product", None, (self.cov[0], self.cov[2]), self.cov)
 
     def covariance(self, i: int, j: int) -> sp.Expr:
         i, j = max(i, j), min(i, j)

@@ -14,12 +14,9 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.encodings import PLAIN
 from meanfield.base.quantities import CARRIED, GRADIENTS, QUANTITIES
-from meanfield.base.symbols import Z
-from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.quadrature.gaussian_averages import Table
 from meanfield.symbolic.averages.base import Node, nodes_in
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
 
@@ -181,10 +178,7 @@ def loop(
         ids[recursion.layer].name if recursion.knows_layer else "",
         held,
         functions,
-        any(
-            n.moves_near_zero or (isinstance(n, Stretch) and not n.params and bool(pieces(n.function, Z[0]).jumps()))
-            for n in names_of
-        ),
+        any(n.moves_near_zero for n in names_of),
     )
 
 

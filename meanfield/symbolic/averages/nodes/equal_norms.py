@@ -15,7 +15,7 @@ from sympy.printing.printer import Printer
 from meanfield.base.answers.results import InfiniteAverage, MeanFieldError
 from meanfield.base.symbols import P_POSITIVE, K, P, Z, distance
 from meanfield.functions.piecewise import pieces
-from meanfield.symbolic.averages.base import Defined, Typeset, Write
+from meanfield.symbolic.averages.base import Defined, Paired, Typeset, Write
 from meanfield.symbolic.averages.node import Average, Integrand, average, outermost
 
 _NO_PARAMETERS = sp.Tuple()
@@ -53,6 +53,15 @@ class Stretch(Defined):
     @property
     def apart(self) -> sp.Expr:
         return self.args[2]
+
+    @property
+    def moves_near_zero(self) -> bool:
+        return not self.params and bool(pieces(self.function, Z[0]).jumps())
+
+    @property
+    def paired(self) -> Paired | None:
+        V = self.variance
+        return Paired("stretch", self.function, (V, V), (V, self.apart, V))
 
     @property
     def second(self) -> sp.Expr:

@@ -19,7 +19,7 @@ from sympy.printing.printer import Printer
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K_aa, K_bb, Z, distance, tilt
 from meanfield.functions.piecewise import pieces
-from meanfield.symbolic.averages.base import Defined
+from meanfield.symbolic.averages.base import Defined, Paired
 from meanfield.symbolic.averages.node import Integrand, average
 from meanfield.symbolic.averages.nodes.equal_norms import Stretch, as_body, essential, without_numbers
 
@@ -32,6 +32,8 @@ class Chord(Stretch):
     Build it with `chord`. tilt, the angle with sin(tilt) = (√A - √B)/√apart, follows from the others, and its digits do
     not: compiled forms read it, `doit()` and `evalf(n)` the definition.
     """
+
+    kind = "chord"
 
     def __new__(
         cls, body: Integrand, A: sp.Expr, B: sp.Expr, apart: sp.Expr, tilt: sp.Expr, params: sp.Tuple = _NO_PARAMETERS
@@ -56,6 +58,11 @@ class Chord(Stretch):
     @property
     def tilt(self) -> sp.Expr:
         return self.args[4]
+
+    @property
+    def paired(self) -> Paired | None:
+        A, B = self.variances
+        return Paired(self.kind, self.function, self.variances, (A, self.apart, B, self.tilt))
 
     @property
     def square(self) -> sp.Expr:
@@ -101,6 +108,8 @@ class Turn(Chord):
     """2(√⟨f²⟩_A √⟨f²⟩_B - ⟨f f⟩)/apart over Gaussians of variances A, B with ⟨(z_a - z_b)²⟩ = apart: the share of
     directions in what f moves them apart. Build it with `turn`."""
 
+    kind = "turn"
+
     def definition(self) -> sp.Expr:
         if self.is_ratio and self.apart == 0:
             return self.slope
@@ -136,6 +145,10 @@ class Rise(Defined):
         return made
 
     function, params = Stretch.function, Stretch.params
+
+    @property
+    def paired(self) -> Paired | None:
+        return Paired("rise", self.function, (self.args[1], self.args[2]), ())
 
     def definition(self) -> sp.Expr:
         a, b = self.args[1:3]
