@@ -61,6 +61,11 @@ ONE: dict[str, tuple[Sight, set[str], str]] = {
         "def place(theory, given):\n    values = {k: exact_number(k, v) for k, v in given.items()}\n"
         "    return values, theory.one_input.domains\n",
     ),
+    "the steps of a generated loop by the layer": (
+        lambda tree: any("elif l == " in str(n.value) for n in ast.walk(tree) if isinstance(n, ast.Constant)),
+        {"numeric.lowering.text.scheduling"},
+        'def _chosen(i):\n    return f"elif l == {i}:"\n',
+    ),
     "how many networks may be asked for": (
         lambda tree: says(tree, "The number of networks"),
         {"empirical.network.operations.checks"},

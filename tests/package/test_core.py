@@ -24,7 +24,7 @@ symbolic.series: expression_series coefficients exponents ring truncated exponen
 symbolic: equality steps recursion coordinates
 symbolic.recursions: naming coordinate coordinate_walk record_rules block_recursions first numbered gradient_recursions
 numeric.quadrature: evaluation rules branches waves gaussian_averages
-numeric.lowering.text: elementary_numeric interpreting helpers printing depth_loops block_loops lockstep
+numeric.lowering.text: elementary_numeric interpreting helpers printing scheduling depth_loops block_loops lockstep
 numeric.lowering.modules: storage cache module_functions generated_modules
 numeric.lowering.averages: one_gaussian
 numeric.lowering: formulas evaluators generation assembly

@@ -107,7 +107,7 @@ numeric.quadrature.gaussian_averages numeric.quadrature.hermite numeric.quadratu
 numeric.quadrature.weak numeric.quadrature.layer_averages numeric.quadrature.sphere numeric.quadrature.small_variance
 numeric.quadrature.softmax.softmax_grids numeric.quadrature.softmax.overlaps numeric.quadrature.softmax.softmax_tables
 numeric.lowering.text.elementary_numeric numeric.lowering.text.interpreting numeric.lowering.text.helpers
-numeric.lowering.text.printing
+numeric.lowering.text.printing numeric.lowering.text.scheduling
 numeric.lowering.text.depth_loops numeric.lowering.text.block_loops numeric.lowering.text.lockstep
 numeric.lowering.modules.storage numeric.lowering.modules.cache numeric.lowering.modules.module_functions
 numeric.lowering.modules.generated_modules

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from meanfield.numeric.lowering.text.depth_loops import Layer, Loop, Variable
 from meanfield.numeric.lowering.text.elementary_numeric import BRANCH_FREE, LEAST_NORMAL, WIDTH
+from meanfield.numeric.lowering.text.scheduling import indent
 
 _CALL = re.compile(r"([\w.]+)\(")
 _PLACE = re.compile(r"\bT\[(\d+)\]")
@@ -228,7 +229,3 @@ if moved:
             return f"w[_{name}{above} + {i}]"
 
         return _ROW.sub(place, text)
-
-
-def indent(lines: str, by: int) -> str:
-    return "\n".join(" " * by + line for line in lines.splitlines())

@@ -15,6 +15,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.encodings import PLAIN
 from meanfield.base.quantities import CARRIED, GRADIENTS, QUANTITIES
 from meanfield.numeric.lowering.text import printing
+from meanfield.numeric.lowering.text.scheduling import Schedule, more_exact
 from meanfield.numeric.quadrature.gaussian_averages import Table
 from meanfield.symbolic.averages.base import Node, nodes_in
 from meanfield.symbolic.recursion import Recursion, StateVar
@@ -62,26 +63,17 @@ def assignments(
 ) -> tuple[list[str], list[str]]:
     """(averages and the intermediates that they need, each after what it is made of; the other intermediates), as
     source lines; averages in `known` have their values already."""
-    evaluate: list[str] = []
-    done: set[Node] = set(known)
-
-    def averages_of(e: sp.Expr) -> None:
-        for node in sorted(nodes_in(e) - done, key=lambda n: int(names[n].name[1:])):
-            if node not in done and not node.is_number:
-                averages_of(sp.Tuple(*node.args[1:]))
-                done.add(node)
-                evaluate.append(f"{names[node]} = {calls[node]}")
-
-    early = _inside_averages(step)
-    rest: list[str] = []
-    for symbol, e in step.lets:
-        lines, (value,) = printing.statements([e.xreplace(names).xreplace(ids)])
+    numbers = {n for n in names if n.is_number}
+    found, early = Schedule(step, lambda node: [calls[node]], ids, names, known | numbers), _inside_averages(step)
+    for symbol, _ in step.lets:
         if symbol in early:
-            averages_of(e)
-        (evaluate if symbol in early else rest).extend([*lines, f"{ids[symbol]} = {value}"])
+            found.intermediate(symbol)
     for e in step.expressions:
-        averages_of(e)
-    return evaluate, rest
+        found.averages(e)
+    evaluate, found.lines = found.lines, []
+    for symbol, _ in step.lets:
+        found.intermediate(symbol)
+    return evaluate, found.lines
 
 
 @dataclass(frozen=True)
@@ -208,11 +200,6 @@ def _norms(recursion: Recursion) -> list[StateVar]:
 def _closer(recursion: Recursion, ids: dict) -> list[tuple[str, str]]:
     """Assignments that take the more exact formula of a variable's next value, where there is one."""
     following = {v.symbol: sp.Symbol(f"{ids[v.symbol].name}_next", real=True) for v in recursion.state}
-    lines, drivers = [], {v.symbol for v in _drivers(recursion)}
-    hidden = {v.symbol for v in recursion.state if v.encoding.relative and v.symbol not in drivers}  # logarithms only
-    for symbol, e, where in recursion.closer:
-        if (e.free_symbols | where.free_symbols) & hidden:
-            continue
-        value, lower, upper = (printing.code(part.xreplace(following)) for part in (e, *where.args))
-        lines.append((following[symbol].name, f"{value} if {lower} < {upper} else {following[symbol]}"))
-    return lines
+    drivers = _drivers(recursion)
+    hidden = frozenset(v.symbol for v in recursion.state if v.encoding.relative and v not in drivers)  # logarithms only
+    return list(more_exact(recursion, following, hidden))

@@ -10,9 +10,10 @@ asked only in a layer where some point may be. No number depends on which points
 from __future__ import annotations
 
 from meanfield.base.quantities import VARIANCES
-from meanfield.numeric.lowering.text.block_loops import Stages, indent
+from meanfield.numeric.lowering.text.block_loops import Stages
 from meanfield.numeric.lowering.text.depth_loops import Loop
 from meanfield.numeric.lowering.text.elementary_numeric import WIDTH
+from meanfield.numeric.lowering.text.scheduling import by_layer, indent
 
 LOW, HIGH = 2.0**-32, 2.0**32  # where exponents are taken out
 NEAR = 1e-15  # a step that may be one of rounding alone, in units of the value
@@ -102,7 +103,7 @@ class Writer(Stages):
         kept = set() if one else {f"{v.name}_{'factor' if v.wide else 'next'}" for v in loop.variables}
         for layer in loop.layers:
             parts.append(self.stages(layer, finish if one else [], kept))
-        evaluate, rest = (_chosen([p[k] for p in parts]) for k in (0, 1))
+        evaluate, rest = (by_layer([p[k] for p in parts]) for k in (0, 1))
         if evaluate and not loop.ends:
             evaluate = "if moving:\n" + indent(evaluate, 4) + "\n"
         start = "look = False\nfar = False\n"
@@ -233,15 +234,3 @@ def text(loop: Loop) -> tuple[str, int]:
     """(source of the function `layers` of a loop, size of its workspace)."""
     writer = Writer(loop)
     return writer.text(), writer.w.count * WIDTH
-
-
-def _chosen(parts: list[str]) -> str:
-    """The parts of the head's layers and of the block, by the layer."""
-    if len(parts) == 1:
-        return parts[0]
-    out = ""
-    for i, lines in enumerate(parts):
-        word = f"if l == {i}" if i == 0 else f"elif l == {i}" if i < len(parts) - 1 else "else"
-        out += f"{word}:\n" + indent(lines or "pass", 4) + "\n"
-    return out
-
