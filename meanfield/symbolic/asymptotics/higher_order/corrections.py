@@ -49,18 +49,18 @@ def solve(leading: Leading, floor: fmpq, depth: fmpq) -> Solved:
     source, ring = calculus.ring(), calculus.ring()
     right = partial(_small, leading, source)
     eps = balanced(ring, right, slope, leading.r - leading.kappa2, free, "the further terms of K")
-    averages = _answering(leading, leading.rest)
-    rest = ring.largest(ring.lost, _answering(leading, source.lost), averages)
+    averages = answered(leading.rest, home)
+    rest = ring.largest(ring.lost, answered(source.lost, home), averages)
     if leading.soft:
         rest = ring.largest(rest, (home[0], home[1], fmpq(1000), 0))
     return Solved(leading, calculus, calculus.made(eps, rest, ()), averages is not None and rest == averages)
 
 
-def _answering(leading: Leading, k: Key | None) -> Key | None:
-    """The key of what a right-hand side of this key makes of ε."""
-    if k is None or k[:2] != leading.home[:2]:
+def answered(k: Key | None, home: Key) -> Key | None:
+    """The key of what a right-hand side of this key makes of ε; home: that of the start's part."""
+    if k is None or k[:2] != home[:2]:
         return k
-    return k[0], k[1], k[2] + 1, k[3] + (1 if k[2] + 1 == leading.home[2] else 0)
+    return k[0], k[1], k[2] + 1, k[3] + (1 if k[2] + 1 == home[2] else 0)
 
 
 def _small(leading: Leading, ring: Ring, eps: Series) -> Series:

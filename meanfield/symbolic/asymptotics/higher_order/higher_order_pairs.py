@@ -19,6 +19,7 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K as VARIANCE
+from meanfield.symbolic.asymptotics.higher_order.corrections import answered
 from meanfield.symbolic.asymptotics.higher_order.higher_order_laws import Trial, inside, searched
 from meanfield.symbolic.asymptotics.higher_order.leading_order import MARGINAL, Piece
 from meanfield.symbolic.asymptotics.higher_order.series_solution import (
@@ -242,7 +243,7 @@ class PairTrial(Trial):
             moved = [t.piece.key for t in terms if t.piece.slope or t.piece.logs != 0]
             top = sizes.largest(*moved)
             through = None if top is None else times(top, eta.rest)
-        known = [_answered(k, home) for k in (left, through, source.lost)]
+        known = [answered(k, home) for k in (left, through, source.lost)]
         rest = sizes.largest(ring.lost, *known)
         short = rest is not None and (rest == known[0] or (not self.fast and rest == known[1] and self.solved.short))
         return SeriesSolution(calculus, power_law(ring, key), calculus.made(eps, rest, ()), short)
@@ -298,13 +299,6 @@ def _linear(terms: list[PairTerm], at: Key) -> Exact:
         if t.piece.key == at:
             total = total + t.piece.front.scaled(t.power)
     return total
-
-
-def _answered(k: Key | None, home: Key) -> Key | None:
-    """The key of what a right-hand side of this key makes of ε."""
-    if k is None or k[:2] != home[:2]:
-        return k
-    return k[0], k[1], k[2] + 1, k[3] + (1 if k[2] + 1 == home[2] else 0)
 
 
 @lru_cache(maxsize=64)
