@@ -13,7 +13,7 @@ from meanfield.empirical.network.parameter_sources import Name
 from meanfield.empirical.random.philox import MAX_LAYER, normals
 from meanfield.empirical.training.losses import LOSSES
 from meanfield.empirical.training.optimizers import OPTIMIZERS
-from meanfield.empirical.training.passes import Layers, Trainee
+from meanfield.empirical.training.passes import TrainedLayers, Trainee
 
 SHUFFLE = MAX_LAYER - 2  # the layer of the streams that order the inputs, below which no network reaches
 KEPT = "parameter/"  # what names of arrays begin with that are parameters
@@ -22,7 +22,7 @@ CHUNK = 512  # inputs that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class DataPart:
     """Inputs (positions, N_0), their targets (inputs, outputs), and their classes as places, None without classes."""
 
     x: np.ndarray
@@ -32,10 +32,10 @@ class Part:
     def __len__(self) -> int:
         return len(self.y)
 
-    def taken(self, which: Any) -> Part:
+    def taken(self, which: Any) -> DataPart:
         """The inputs of these numbers."""
         x = self.x.reshape(len(self.y), -1, self.x.shape[1])[which].reshape(-1, self.x.shape[1])
-        return Part(x, self.y[which], None if self.places is None else self.places[which])
+        return DataPart(x, self.y[which], None if self.places is None else self.places[which])
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +43,8 @@ class TrainingPlan:
     """How networks are trained: on parts["train"], in batches of `batch` inputs; records: the numbers of steps after
     which a network is looked at, on every part. theta: positions of the inputs that Θ is taken at."""
 
-    layers: Layers
-    parts: dict[str, Part]
+    layers: TrainedLayers
+    parts: dict[str, DataPart]
     loss: str
     optimizer: str
     steps: int
