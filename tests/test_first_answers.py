@@ -17,7 +17,7 @@ from meanfield.functions.activations import activation
 from meanfield.functions.piecewise import pieces
 from meanfield.kernels import compiled, inner_products
 from meanfield.kernels.loops import numpy_sums
-from meanfield.kernels.loops.hermite_series import Table
+from meanfield.kernels.loops.hermite_series import HermiteTable
 from meanfield.numeric.lowering.modules import cache, generated_modules
 from meanfield.numeric.phases.correlations import Correlations
 from meanfield.numeric.phases.maps import scalar_map
@@ -222,7 +222,7 @@ def test_series_with_breaks_are_as_long_as_they_need_be():
     """All their terms are computed at once, and those that no pair needs are not kept: hard_swish is z(z + 3)/6 for a
     small variance."""
     f = activation("hard_swish").pieces.expr.xreplace({activation("hard_swish").pieces.variable: Z[0]})
-    table = Table(f, pieces(f, Z[0]).diff().expr)
+    table = HermiteTable(f, pieces(f, Z[0]).diff().expr)
     near, far = table.made(-20), table.made(8)  # variances of 2^-5 and 4
     assert near.order < far.order
     a = near.coefficients[0]  # means over the cell of orthonormal coefficients, k = 2 that of z²/6

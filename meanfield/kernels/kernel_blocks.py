@@ -107,7 +107,7 @@ class Work:
         return digest.hexdigest()
 
 
-def elsewhere(work: Work | Times, parent: int) -> dict[str, np.ndarray]:
+def elsewhere(work: Work | BlockProducts, parent: int) -> dict[str, np.ndarray]:
     """A block in another process (or thread of the one that asks, `parent`): all of it."""
     if os.getpid() == parent:
         return work.compute((0, 0))
@@ -116,7 +116,7 @@ def elsewhere(work: Work | Times, parent: int) -> dict[str, np.ndarray]:
 
 
 def blocks(
-    work: Work | Times,
+    work: Work | BlockProducts,
     tasks: list[tuple[int, int]],
     threads: int,
     executor: Executor | None = None,
@@ -246,7 +246,7 @@ def fill(
 
 
 @dataclass(eq=False)
-class Times:
+class BlockProducts:
     """Products with the columns of v, (m, k): those of several blocks, a square of `side` rows and columns, are one
     task, so that what is sent to a worker and comes back is small beside its work.
 
@@ -284,11 +284,11 @@ class Times:
                     right[b - b0 : b - b0 + columns] += block[name].T @ self.turned[a : a + rows]
         return {"left": left, "right": right, "said": np.array(said)}
 
-    def apart(self, task: tuple[int, int]) -> Times:
+    def apart(self, task: tuple[int, int]) -> BlockProducts:
         """One square as work of its own, to be sent away."""
         a, b = (slice(at, at + self.side) for at in task)
-        return Times(self.work.apart(task, self.side), self.v[b], None if self.turned is None else self.turned[a],
-                     self.side)  # fmt: skip
+        turned = None if self.turned is None else self.turned[a]
+        return BlockProducts(self.work.apart(task, self.side), self.v[b], turned, self.side)
 
 
 def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None = None) -> tuple[np.ndarray, Said]:
@@ -296,7 +296,7 @@ def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None =
     size follows from the number of rows alone, are added in one order."""
     out, said = np.zeros((work.shape[0], v.shape[1])), NOTHING
     several = max(1, min(SEVERAL, -(-max(work.shape) // ROWS) // 6))
-    times = Times(work, v, v if work.Y is None else None, several * ROWS)
+    times = BlockProducts(work, v, v if work.Y is None else None, several * ROWS)
     parts: dict[tuple[int, int], dict[str, np.ndarray]] = {}
     order = times.tasks()
     ready = iter(order)

@@ -101,7 +101,7 @@ def folded(expr: sp.Expr, z: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Rule:
+class QuadratureRule:
     """How an integrand is cut up: |kinks|, growth rate c of e^{c|z|}, first panel width; the largest frequency of its
     waves; where it does not split into waves the slopes of its phases, whose every period panels must follow; |b| of
     its steep places; branch points; nodes a panel; the |z| below which it is
@@ -113,7 +113,7 @@ class Rule:
     fastest: float = 0.0
     slopes: tuple[sp.Expr, ...] = ()
     steep: tuple[float, ...] = ()
-    branches: tuple[branches.Branch, ...] = ()
+    branches: tuple[branches.BranchPoint, ...] = ()
     order: int = NODES
     gap: float = 0.0
 
@@ -123,7 +123,7 @@ class Rule:
         return bool(self.slopes)
 
 
-def rule_for(expr: sp.Expr, first: float = 1.0) -> Rule:
+def rule_for(expr: sp.Expr, first: float = 1.0) -> QuadratureRule:
     p = pieces(expr, Z[0])
     rates = [b.c for e, lo, hi in p.intervals() if (b := bound(e, Z[0], half_line(lo, hi))) is not None]
     fastest, slopes = 0.0, ()
@@ -139,7 +139,7 @@ def rule_for(expr: sp.Expr, first: float = 1.0) -> Rule:
     walls = [abs(float(b)) for b in p.breaks]
     gap = min(walls) if walls and p.around_zero() == (0, 0) else 0.0
     kinks = tuple(sorted(edges - {0.0}))
-    return Rule(kinks, max(rates, default=0.0), first, fastest, slopes, steep, sites, gap=gap)
+    return QuadratureRule(kinks, max(rates, default=0.0), first, fastest, slopes, steep, sites, gap=gap)
 
 
 def centres(expr: sp.Expr) -> list[float]:
@@ -194,7 +194,7 @@ def resolved(expr: sp.Expr) -> tuple[float, float]:
     return first, change
 
 
-def panels(rule: Rule, sigma: float) -> np.ndarray:
+def panels(rule: QuadratureRule, sigma: float) -> np.ndarray:
     """Panel edges on [0, reach] for a standard deviation `sigma`."""
     # beyond a gap the average is as small as e^{-gap²/2K}, and all of it counts
     reach = math.hypot(REACH * sigma, rule.gap) + rule.rate * sigma**2
@@ -228,7 +228,7 @@ def panels(rule: Rule, sigma: float) -> np.ndarray:
     return out
 
 
-def _periods(rule: Rule):
+def _periods(rule: QuadratureRule):
     """The largest panel width at a place, for phases that must be followed; None where there are none."""
     if not rule.slopes:
         return None
@@ -247,7 +247,7 @@ def _periods(rule: Rule):
     return widest
 
 
-def fastest_phase(rule: Rule, reach: float) -> float:
+def fastest_phase(rule: QuadratureRule, reach: float) -> float:
     """The largest frequency, or slope of a phase, for |z| up to `reach`."""
     if not rule.slopes:
         return rule.fastest
@@ -256,7 +256,7 @@ def fastest_phase(rule: Rule, reach: float) -> float:
     return max(2.0 / widest(x) for x in np.linspace(0.0, reach, 40))
 
 
-def _samples(expr: sp.Expr, rule: Rule, sigma: float, modulus: bool) -> tuple[np.ndarray, np.ndarray]:
+def _samples(expr: sp.Expr, rule: QuadratureRule, sigma: float, modulus: bool) -> tuple[np.ndarray, np.ndarray]:
     """Places z > 0 and numbers v with ⟨expr⟩ = Σ v·σ·density(z); without σ, v would underflow where σ² does not."""
     edges = panels(rule, sigma)
     half, left, n = np.diff(edges) / 2, edges[:-1], rule.order
@@ -327,7 +327,7 @@ def _wave_values(expr, z, middle, half, n, sigma):
 
 
 def gaussian_average(
-    expr: sp.Expr, K: np.ndarray, rule: Rule | None = None, modulus: bool = False, gap: float = 0.0
+    expr: sp.Expr, K: np.ndarray, rule: QuadratureRule | None = None, modulus: bool = False, gap: float = 0.0
 ) -> np.ndarray:
     """e^{gap²/2K}⟨expr⟩_K (mean 0) for an array of K > 0 by panel quadrature; with `modulus`, ⟨|expr|⟩, the scale
     errors are measured on."""
@@ -354,7 +354,7 @@ def gaussian_average(
 
 
 @dataclass(frozen=True)
-class Table:
+class PolynomialTable:
     """Piecewise polynomials in K: CELLS_PER_OCTAVE cells an octave from octave `first`, Horner coefficients in the
     local t ∈ [-1, 1).
 
@@ -400,7 +400,7 @@ class Table:
         return [2.0 ** (self.first + i // 8) * (1 + (i % 8 + (0.137 + 0.61 * i) % 1) / 8) for i in cut]
 
 
-def build_table(function, first: int = LOW, last: int = HIGH) -> Table:
+def build_table(function, first: int = LOW, last: int = HIGH) -> PolynomialTable:
     """The table of `function` (vectorised, K → value) over octaves first … last; cut where values stop being finite."""
     t, to_power = chebyshev_to_power(DEGREE)
     cells = np.arange(CELLS_PER_OCTAVE)
@@ -429,7 +429,7 @@ def build_table(function, first: int = LOW, last: int = HIGH) -> Table:
     table = np.ascontiguousarray(np.concatenate([table, *parts.values()]))
     # past an overflow the average is infinite for a double, not a power
     high = math.inf if overflow else _slope(function, 2.0**last, 0.5)
-    return Table(first, table, _slope(function, 2.0**first, 2.0), high, cells=count)
+    return PolynomialTable(first, table, _slope(function, 2.0**first, 2.0), high, cells=count)
 
 
 def _suspects(values: np.ndarray) -> list[int]:

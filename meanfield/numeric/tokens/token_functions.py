@@ -36,7 +36,7 @@ class Elementwise:
 
     def scaled(self, a: np.ndarray | float, b: np.ndarray | float) -> Elementwise:
         """a f + b, one number or one for each token."""
-        return Scaled(self, np.asarray(a, dtype=float), np.asarray(b, dtype=float))
+        return ScaledFunction(self, np.asarray(a, dtype=float), np.asarray(b, dtype=float))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Line(Elementwise):
 
 
 @dataclass(frozen=True, eq=False)
-class Scaled(Elementwise):
+class ScaledFunction(Elementwise):
     """a f + b."""
 
     inner: Elementwise
@@ -90,8 +90,8 @@ class Scaled(Elementwise):
     def waves(self) -> bool:  # type: ignore[override]
         return self.inner.waves
 
-    def scaled(self, a: np.ndarray | float, b: np.ndarray | float) -> Scaled:
-        return Scaled(self.inner, np.asarray(a * self.a, dtype=float), np.asarray(a * self.b + b, dtype=float))
+    def scaled(self, a: np.ndarray | float, b: np.ndarray | float) -> ScaledFunction:
+        return ScaledFunction(self.inner, np.asarray(a * self.a, dtype=float), np.asarray(a * self.b + b, dtype=float))
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from meanfield.functions.activations import activation
 from meanfield.networks.folds import activations_of, dense_of, fold, mixing, symbols_in
 from meanfield.networks.records import Block, Dense, Param
 from meanfield.numeric.tokens.drawn_heads import workspace
-from meanfield.numeric.tokens.token_sampling import Sampled, Setting, draw_all
+from meanfield.numeric.tokens.token_sampling import Sampled, SamplingSetting, draw_all
 from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.asked.places import Place
 
@@ -85,7 +85,7 @@ def run_sample(
     tangents = bool({"J", "chi", BY_MATRICES} & set(wanted))
     where = choice(read, "read", READ)
     noted = bool(set(NOTED) & set(wanted))
-    setting = Setting(block, first, inputs, layers, numbers, tangents, start, where, noted, weights)
+    setting = SamplingSetting(block, first, inputs, layers, numbers, tangents, start, where, noted, weights)
     found = draw_all(setting, count, mixes, workers)
     keys = {"log_J" if name == "J" else name for name in wanted}
     return found.only(tuple(name for name in found.samples if name.partition("[")[0] in keys))

@@ -29,7 +29,7 @@ from meanfield.base.progress import doing
 from meanfield.numeric.lowering.modules import cache
 from meanfield.numeric.lowering.modules.module_functions import DIRECT_WEIGHT
 from meanfield.numeric.lowering.text import elementary_numeric, interpreting
-from meanfield.numeric.lowering.text.interpreting import Rows
+from meanfield.numeric.lowering.text.interpreting import FloatRows
 
 VERSION = "0.3.0"
 PATIENCE = 1.0  # prices of the compiled form that interpreted calls may cost in all
@@ -105,8 +105,8 @@ class Module:
         return scope
 
     @cached_property
-    def _rows(self) -> tuple[Rows, ...]:
-        return tuple(Rows(t.tolist()) for t in self.tables)
+    def _rows(self) -> tuple[FloatRows, ...]:
+        return tuple(FloatRows(t.tolist()) for t in self.tables)
 
     def follow(
         self, start: np.ndarray, sigma: np.ndarray, relative: tuple[int, ...], first: int, last: int, repeats: bool,

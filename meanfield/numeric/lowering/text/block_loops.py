@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from meanfield.numeric.lowering.text.depth_loops import Layer, Loop, Variable
+from meanfield.numeric.lowering.text.depth_loops import LayerSource, LoopSource, Variable
 from meanfield.numeric.lowering.text.elementary_numeric import BRANCH_FREE, LEAST_NORMAL, WIDTH
 
 _CALL = re.compile(r"([\w.]+)\(")
@@ -24,7 +24,7 @@ Node = tuple[str, str, str]  # an average that is a table: its name, function, n
 
 
 @dataclass
-class Rows:
+class WorkspaceRows:
     """The rows of the workspace by name; of averages that are tables, four for the cell and ten each."""
 
     names: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -51,8 +51,8 @@ def branch_free(functions: str) -> set[str]:
 class Stages:
     """The rows of one loop, and the loops over a block that its layers are made of."""
 
-    def __init__(self, loop: Loop):
-        self.loop, self.w = loop, Rows()
+    def __init__(self, loop: LoopSource):
+        self.loop, self.w = loop, WorkspaceRows()
         self.simple = branch_free(loop.functions)
         self.cells: dict[tuple[str, tuple[str, ...]], str] = {}
         self.assigned = [*loop.constants, *(line for layer in loop.layers for line in layer.evaluate)]
@@ -79,7 +79,7 @@ class Stages:
     def before(self) -> list[str]:  # the last value and the one before it
         return [f"{v.name}_{when}" for v in self.drivers for when in ("before", "earlier")]
 
-    def stages(self, layer: Layer, last: list[tuple[str, str]], needed: set[str]) -> tuple[str, str]:
+    def stages(self, layer: LayerSource, last: list[tuple[str, str]], needed: set[str]) -> tuple[str, str]:
         """(loops that evaluate averages, the loop of the rest) of one step; the rest goes on with `last` and keeps what
         is `needed` further down."""
         groups: list[tuple[str, list[tuple[str, str]]]] = []

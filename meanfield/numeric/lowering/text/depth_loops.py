@@ -17,7 +17,7 @@ from meanfield.base.quantities import CARRIED, GRADIENTS, QUANTITIES
 from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.text import printing
-from meanfield.numeric.quadrature.gaussian_averages import Table
+from meanfield.numeric.quadrature.gaussian_averages import PolynomialTable
 from meanfield.symbolic.averages.base import Node, nodes_in
 from meanfield.symbolic.averages.nodes.equal_norms import Stretch
 from meanfield.symbolic.recursion import Recursion, StateVar
@@ -88,7 +88,7 @@ def assignments(
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerSource:
     """One step as assignments (name, source): what only the drivers decide (once they repeat, so does it), and the
     rest, which ends with `x_next` of every variable, or `x_factor` of one that is carried as a logarithm."""
 
@@ -96,7 +96,7 @@ class Layer:
     rest: list[tuple[str, str]]
 
 
-def _layer(recursion: Recursion, step: Step, calls: dict[Node, str], names: dict, ids: dict) -> Layer:
+def _layer(recursion: Recursion, step: Step, calls: dict[Node, str], names: dict, ids: dict) -> LayerSource:
     evaluate, rest = assignments(step, calls, names, ids)
     mapped = []
     for v, e in zip(recursion.state, step.next):
@@ -109,7 +109,7 @@ def _layer(recursion: Recursion, step: Step, calls: dict[Node, str], names: dict
     for v, x in zip(recursion.state, values):
         c = ids[v.symbol].name
         update.append((f"{c}_factor", x) if v.encoding.relative else (f"{c}_next", v.encoding.update(c, x)))
-    return Layer(_pairs(evaluate), [*_pairs([*rest, *lines]), *update])
+    return LayerSource(_pairs(evaluate), [*_pairs([*rest, *lines]), *update])
 
 
 def _pairs(lines: list[str]) -> list[tuple[str, str]]:
@@ -146,16 +146,16 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Loop:
+class LoopSource:
     """All that the text of a loop is made of."""
 
     variables: list[Variable]
     parameters: list[str]
-    layers: list[Layer]  # of the head's steps, then of the block
+    layers: list[LayerSource]  # of the head's steps, then of the block
     constants: list[tuple[str, str]]  # averages that no state moves
     closer: list[tuple[str, str]]
     layer: str  # the name of the number of the layer that is made, if a step holds it
-    held: dict[str, Table]  # functions that are a table and nothing else
+    held: dict[str, PolynomialTable]  # functions that are a table and nothing else
     functions: str  # source of the functions called
     jumps: bool = False  # whether some distance falls as a power of itself: then none is so small that it counts as 0
 
@@ -166,13 +166,13 @@ class Loop:
 
 
 def loop(
-    recursion: Recursion, calls: dict[Node, str], functions: str, held: dict[str, Table]
-) -> Loop:
+    recursion: Recursion, calls: dict[Node, str], functions: str, held: dict[str, PolynomialTable]
+) -> LoopSource:
     """The loop of a recursion. `calls` maps each average node to the source of its evaluation, `module_functions` holds
     the functions called, `held` says which of them are tables."""
     ids, names_of = identifiers(recursion), placeholders(recursion)
     drivers, norms = _drivers(recursion), _norms(recursion)
-    return Loop(
+    return LoopSource(
         [Variable(ids[v.symbol].name, v.encoding.relative, v in drivers, v in norms) for v in recursion.state],
         [ids[p].name for p in recursion.parameters if p.name not in ("Q0", "c0")],
         [_layer(recursion, step, calls, names_of, ids) for step in recursion.steps],

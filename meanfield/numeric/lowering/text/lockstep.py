@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from meanfield.base.quantities import VARIANCES
 from meanfield.numeric.lowering.text.block_loops import Stages, indent
-from meanfield.numeric.lowering.text.depth_loops import Loop
+from meanfield.numeric.lowering.text.depth_loops import LoopSource
 from meanfield.numeric.lowering.text.elementary_numeric import WIDTH
 
 LOW, HIGH = 2.0**-32, 2.0**32  # where exponents are taken out
@@ -229,7 +229,7 @@ def layers(low, high, block, start, sigma, T, first, last, homogeneous, every, o
 '''
 
 
-def text(loop: Loop) -> tuple[str, int]:
+def text(loop: LoopSource) -> tuple[str, int]:
     """(source of the function `layers` of a loop, size of its workspace)."""
     writer = Writer(loop)
     return writer.text(), writer.w.count * WIDTH

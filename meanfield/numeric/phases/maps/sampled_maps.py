@@ -20,7 +20,7 @@ from meanfield.base.symbols import sigma_b, sigma_w
 from meanfield.networks.records import Block
 from meanfield.numeric.lowering.assembly import lower
 from meanfield.numeric.phases.maps.float_maps import FLAT, FloatMap, Mapped, Numbers, layer
-from meanfield.numeric.phases.maps.scalar_map import Grid
+from meanfield.numeric.phases.maps.scalar_map import GridMap
 from meanfield.numeric.phases.neutrality import CurveInK
 from meanfield.symbolic.averages.nodes.group_functions import Group
 from meanfield.symbolic.recursion import Recursion
@@ -142,7 +142,7 @@ class SampledMap(FloatMap):
         self.require("A critical line is")
         return MeasuredLine(self, float(strength), of)
 
-    def grid(self) -> Grid:
+    def grid(self) -> GridMap:
         self.require("A phase diagram is")
         return self
 

@@ -32,7 +32,7 @@ Place = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Frame:
+class TableFrame:
     """Where the rectangles of T entries begin and end: D₁, ν, V₁."""
 
     T: int
@@ -157,7 +157,7 @@ def build(T: int) -> Tables:
     """The tables of T ≥ 2 entries; seconds."""
     from threadpoolctl import threadpool_limits  # tables are made seldom: elsewhere they are read
 
-    frame = Frame(T)
+    frame = TableFrame(T)
     with threadpool_limits(1):
         pairs: dict[str, list[np.ndarray]] = {kind: [] for kind in PAIRS}
         for one in frame.rectangles():
@@ -186,7 +186,7 @@ def alone_scale(kind: str, V: float, V1: float) -> float:
     return V * math.sqrt(V) if kind == "growth" else math.sqrt(V)
 
 
-def _one_row(T: int, kind: str, frame: Frame) -> list[np.ndarray]:
+def _one_row(T: int, kind: str, frame: TableFrame) -> list[np.ndarray]:
     third, out = math.log1p(frame.V1) / 3.0, []
     for panel in range(4):
         V = [math.expm1((panel + a) * third) if panel < 3 else frame.V1 / a**2 for a in _points(ONE_ROW)]
