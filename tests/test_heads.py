@@ -23,7 +23,7 @@ from meanfield.empirical.functions.user_formulas import from_formula
 from meanfield.functions import balls, consistency, elementary
 from meanfield.functions.consistency import assert_head, findings
 from meanfield.functions.elementary import certified_values
-from meanfield.functions.elementary.record import LARGE_SHARE, ElementaryFunction, End, PowerEnd
+from meanfield.functions.elementary.record import LARGE_SHARE, ElementaryFunction, EndBehavior, PowerEnd
 from meanfield.functions.growth import decay
 from meanfield.networks.records import exact
 from meanfield.numeric.lowering.modules import cache
@@ -89,7 +89,7 @@ def _rest(u, n, theta):
     return sp.Add(*terms[:-1]) + terms[-1] * theta
 
 
-RIGHT = End(
+RIGHT = EndBehavior(
     lambda u: sp.pi / 2,
     size=sp.Integer(2),
     enclosed=lambda u: sp.pi / 2 - 2 * sp.exp(-u) + LARGE_SHARE * 2 * sp.exp(-3 * u) / 3,

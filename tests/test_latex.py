@@ -21,7 +21,7 @@ from meanfield.base.answers.latex import aligned, tex
 from meanfield.base.symbols import K, sigma_b, sigma_w
 from meanfield.base.tex.lines import lines
 from meanfield.base.tex.prose import _text_box, escape, prose, wrapped
-from meanfield.base.tex.read import Unreadable, read
+from meanfield.base.tex.read import UnreadableTex, read
 from meanfield.base.tex.width import TEXTWIDTH, width
 from meanfield.networks.records import Dense, Nonlinearity, Residual, Sequential
 from meanfield.presentation.columns import column_width
@@ -218,7 +218,7 @@ def test_ascii_is_seen(bad):
     ],
 )
 def test_what_is_not_latex_is_seen(bad, said):
-    with pytest.raises(Unreadable, match=said):
+    with pytest.raises(UnreadableTex, match=said):
         read(bad)
 
 
@@ -362,7 +362,7 @@ def too_wide(display: str, room: float) -> list[str]:
         words = re.fullmatch(r"\\text\{(.*)\}", row)
         try:
             wide = sum(_text_box(w, "normalsize") for w in words[1].split()) if words else width(row)
-        except Unreadable:
+        except UnreadableTex:
             continue
         found += [row] if wide > room else []
     return found

@@ -63,7 +63,7 @@ from meanfield.empirical.network.network import SAMPLERS, widths_of
 from meanfield.empirical.network.operations.checks import integer, per_layer
 from meanfield.empirical.observables.wanted import PROBES
 from meanfield.functions.activations import Activation, activation
-from meanfield.functions.reading.callables import Unreadable, named, values_of
+from meanfield.functions.reading.callables import UnreadableFunction, named, values_of
 from meanfield.functions.reading.formula import formula
 from meanfield.networks.attention import Attention
 from meanfield.networks.folds import activations_of, attends, dense_of, fold, parts, symbols_in, with_activations
@@ -405,7 +405,7 @@ def record_and_settings(
     else:
         try:
             theory, values = asked_of(network, more)
-        except Unreadable:  # networks need no formula, but its values
+        except UnreadableFunction:  # networks need no formula, but its values
             theory, values = asked_of("tanh", more)  # for the architecture that the keywords say
             record, pairs = _of_values(theory, network)
         else:

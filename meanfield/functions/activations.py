@@ -22,9 +22,9 @@ from meanfield.base.symbols import Z, parameter, recognise, steep, z
 from meanfield.base.words import ARGUMENTS, guess
 from meanfield.functions import zeros
 from meanfield.functions.elementary import mpmath_functions, vast
-from meanfield.functions.growth import Bound, Tail, bound, lower, tail
+from meanfield.functions.growth import Bound, TailExpansion, bound, lower, tail
 from meanfield.functions.piecewise import Pieces, half_line, pieces, real_roots
-from meanfield.functions.reading.callables import AGREES, Unreadable, named, nearest, refuse_together, traced
+from meanfield.functions.reading.callables import AGREES, UnreadableFunction, named, nearest, refuse_together, traced
 from meanfield.functions.reading.parser import (
     CONSTANTS,
     FUNCTIONS,
@@ -116,7 +116,7 @@ class Activation:
         return taylor(self.pieces.around_zero()[side > 0], Z[0], order)
 
     @cached_property
-    def tails(self) -> tuple[Tail, Tail]:
+    def tails(self) -> tuple[TailExpansion, TailExpansion]:
         """Behaviour at -∞ and at +∞."""
         return tail(self.pieces.exprs[0], Z[0], -1), tail(self.pieces.exprs[-1], Z[0], 1)
 
@@ -373,7 +373,7 @@ def _from_function(function: Callable[..., Any], parameters: dict[str, object]) 
         found = _from_sympy(expr, {})
         if nearest(function, [("", found.expression)])[1] <= AGREES:  # what was written down is what it does
             return found
-    raise Unreadable(
+    raise UnreadableFunction(
         f"{named(function)} cannot be read by calling it on a symbol, and agrees with no registered activation: {name} "
         f"comes nearest, {off:.2g} off. Give a formula in z, such as 'z*tanh(z)'; as it is, measure(...) takes it."
     )

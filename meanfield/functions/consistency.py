@@ -27,7 +27,7 @@ from meanfield.functions.elementary.record import (
     LARGE_SHARE,
     SHARE,
     ElementaryFunction,
-    End,
+    EndBehavior,
     ExponentialGrowth,
     LogarithmicGrowth,
     PowerEnd,
@@ -258,13 +258,13 @@ def _identities(head: ElementaryFunction) -> Iterator[str]:
 def _ends(head: ElementaryFunction) -> Iterator[str]:
     for side in (1, -1):
         end = head.end(side)
-        if isinstance(end, End):
+        if isinstance(end, EndBehavior):
             yield from _dies(head, end, side)
         elif isinstance(end, PowerEnd):
             yield from _powers(head, end, side)
 
 
-def _dies(head: ElementaryFunction, end: End, side: int) -> Iterator[str]:
+def _dies(head: ElementaryFunction, end: EndBehavior, side: int) -> Iterator[str]:
     where, t, theta = "right" if side > 0 else "left", sp.Dummy("t", positive=True), sp.Dummy("theta")
     far = normal_form(head.function(side * t), t).terms(sp.S.Zero)
     written = sp.Add(*[c * t**s for (s, _), c in far.items()])

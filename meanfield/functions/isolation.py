@@ -22,7 +22,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
 from meanfield.functions.elementary import cached, head_of, records, where
-from meanfield.functions.elementary.record import LARGE_SHARE, SHARE, ElementaryFunction, End
+from meanfield.functions.elementary.record import LARGE_SHARE, SHARE, ElementaryFunction, EndBehavior
 from meanfield.functions.growth import _leading, decay
 
 BITS = 128  # of the search; a function whose zeros this does not separate is refused
@@ -32,7 +32,7 @@ Real = Callable[[arb], arb]
 Range = tuple[arb, arb]  # its ends, possibly infinite
 
 
-class Undecided(Exception):
+class NoProof(Exception):
     """No proof was found; the caller says so in a sentence."""
 
 
@@ -320,7 +320,7 @@ def _head_interval(head: ElementaryFunction, u: Range) -> Range | None:
 
 
 def clear_beyond(expr: sp.Expr, x: sp.Symbol, side: int, depth: int = 3) -> float:
-    """A T ≥ 0 such that `expr` has no zero with side·x ≥ T. Raises: Undecided."""
+    """A T ≥ 0 such that `expr` has no zero with side·x ≥ T. Raises: NoProof."""
     t = sp.Dummy("t", positive=True)
     flipped = _plain(sp.sympify(expr).subs(x, side * t), t)
     if not flipped.has(t):
@@ -341,7 +341,7 @@ def clear_beyond(expr: sp.Expr, x: sp.Symbol, side: int, depth: int = 3) -> floa
     if T is not None:
         return T
     if depth == 0:
-        raise Undecided
+        raise NoProof
     return _clear_by_slope(flipped, t, depth)
 
 
@@ -373,8 +373,8 @@ def _in_exponentials(e: sp.Expr, t: sp.Symbol) -> tuple[sp.Expr, float]:
     """(`e` up to a positive factor with saturating heads of polynomials as exponentials, which can be divided out; from
     where on).
 
-    Heads that are no rational function of exponentials come with unknown numbers in [0, 1] (`heads.record.End`), for
-    u ≥ 0: beyond the zeros of each u.
+    Elementary functions that are no rational function of exponentials come with unknown numbers in [0, 1]
+    (`EndBehavior`), for u ≥ 0: beyond the zeros of each u.
     """
     beyond = [0.0]
 
@@ -388,7 +388,7 @@ def _in_exponentials(e: sp.Expr, t: sp.Symbol) -> tuple[sp.Expr, float]:
     def by_exponentials(head: ElementaryFunction, u: sp.Expr) -> sp.Expr:
         way = direction(u)
         end = head.end(way) if way else None
-        if not isinstance(end, End):
+        if not isinstance(end, EndBehavior):
             return head.function(u)
         if head.form:
             return head.form[way](u)
@@ -450,7 +450,7 @@ def _clear_by_slope(g: sp.Expr, t: sp.Symbol, depth: int) -> float:
     try:
         limit = sp.limit(g, t, sp.oo)
     except (NotImplementedError, ValueError, TypeError):
-        raise Undecided from None
+        raise NoProof from None
     if limit == 0:
         return T
     way = 1 if limit.is_extended_positive else -1 if limit.is_extended_negative else 0
@@ -459,7 +459,7 @@ def _clear_by_slope(g: sp.Expr, t: sp.Symbol, depth: int) -> float:
         if way and sign_of_ball(f(arb(T))) == way:
             return T
         T *= 8
-    raise Undecided
+    raise NoProof
 
 
 # ---------------------------------------------------------------------------------------------------- between
@@ -468,7 +468,7 @@ def _clear_by_slope(g: sp.Expr, t: sp.Symbol, depth: int) -> float:
 def isolate(expr: sp.Expr, x: sp.Symbol, lo: sp.Expr = -sp.oo, hi: sp.Expr = sp.oo) -> list[sp.Expr]:
     """Every zero in (lo, hi) of a smooth expression without parameters, in no order.
 
-    Raises: Undecided where no proof was found.
+    Raises: NoProof where no proof was found.
     """
     with _precision(BITS):
         a = -arb(clear_beyond(expr, x, -1)) if lo == -sp.oo else balls.constant(lo)
@@ -487,7 +487,7 @@ def _search(expr: sp.Expr, x: sp.Symbol, a: arb, b: arb) -> list[sp.Expr]:
             u, v = pending.pop()
             evaluations += 1
             if evaluations > EVALUATIONS:
-                raise Undecided
+                raise NoProof
             box = u.union(v)
             middle = box.mid()
             d = slope(box)
@@ -514,7 +514,7 @@ def _search(expr: sp.Expr, x: sp.Symbol, a: arb, b: arb) -> list[sp.Expr]:
                 found.append(exact)
         if not pending:
             return found
-    raise Undecided
+    raise NoProof
 
 
 def _sign_at_end(expr: sp.Expr, f: Real, x: sp.Symbol, e: arb, ends: Range) -> int:
@@ -619,7 +619,7 @@ def _as_number(expr: sp.Expr, x: sp.Symbol, u: arb, v: arb) -> sp.Expr:
             return c
     lo, hi = _rational(u.lower()), _rational(v.upper())
     if not (lo > 0 or hi < 0):
-        raise Undecided
+        raise NoProof
     inner = expr.xreplace({x: Z[0]})
     return Root(_monic(inner), lo, hi) if lo > 0 else -Root(_monic(inner.subs(Z[0], -Z[0])), -hi, -lo)
 

@@ -9,7 +9,7 @@ import math
 import sympy as sp
 
 from meanfield.functions.elementary import cached, head_of
-from meanfield.functions.elementary.record import ElementaryFunction, End
+from meanfield.functions.elementary.record import ElementaryFunction, EndBehavior
 
 Ends = tuple[float, float]
 _ANY = (-math.inf, math.inf)
@@ -230,6 +230,6 @@ def _above(e: sp.Expr, x: sp.Symbol, right: bool) -> sp.Expr | None:
     lead = sp.Poly(u, x).LC() * (1 if right else -1) ** sp.Poly(u, x).degree()
     way = 1 if lead.is_positive else -1 if lead.is_negative else 0
     end = head.end(way) if way else None
-    if not isinstance(end, End) or end.limit(u) != 0:
+    if not isinstance(end, EndBehavior) or end.limit(u) != 0:
         return None
     return end.size * sp.exp(-way * end.rate * u)

@@ -20,7 +20,7 @@ from meanfield.base.symbols import Z, factored, steep, steep_exponentials
 from meanfield.functions import balls
 from meanfield.functions.elementary import head_of, records, where
 from meanfield.functions.elementary.record import ElementaryFunction
-from meanfield.functions.isolation import Root, Undecided, isolate, real_function, sign_of_ball
+from meanfield.functions.isolation import NoProof, Root, isolate, real_function, sign_of_ball
 
 ADVICE = "give the parameters values (derive(..., t=0.3)), or write the activation with explicit breaks"
 
@@ -157,7 +157,7 @@ def real_zeros(expr: sp.Expr, x: sp.Symbol, lo: sp.Expr = -sp.oo, hi: sp.Expr = 
     try:
         for factor in _factors(expr, x):
             found += _zeros(factor, x, lo, hi)
-    except Undecided:
+    except NoProof:
         symbols = sorted(s.name for s in expr.free_symbols - {x})
         why = f"depend on the range of {', '.join(symbols)}" if symbols else "could not all be found with certainty"
         advice = ADVICE if symbols else "write the activation with explicit breaks"
@@ -226,14 +226,14 @@ def _zeros(e: sp.Expr, x: sp.Symbol, lo: sp.Expr, hi: sp.Expr) -> list[sp.Expr]:
         return []
     try:
         return _solve(e, sp.S.Zero, x)
-    except Undecided:
+    except NoProof:
         if e.free_symbols - {x}:
             raise
     return isolate(e, x, lo, hi)
 
 
 def _solve(e: sp.Expr, w: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
-    """All real x with e(x) = w, w free of x. Raises: Undecided where no exact rule applies."""
+    """All real x with e(x) = w, w free of x. Raises: NoProof where no exact rule applies."""
     if e == x:
         return [w]
     if e.is_Add and w == 0 and (e - x).is_number:
@@ -256,7 +256,7 @@ def _solve(e: sp.Expr, w: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
         return _root_of_power(e.base, e.exp, w, x)
     if isinstance(e, sp.Function) and len(e.args) == 1:
         return [r for v in _inverse(e.func, w) for r in _solve(e.args[0], v, x)]
-    raise Undecided
+    raise NoProof
 
 
 def _heads(e: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
@@ -284,10 +284,10 @@ def _polynomial(poly: sp.Poly) -> list[sp.Expr]:
         a, b, c = poly.all_coeffs()
         way = sign(b**2 - 4 * a * c)
         if way is None or sign(a) in (None, 0):
-            raise Undecided
+            raise NoProof
         root = sp.sqrt(b**2 - 4 * a * c)
         return [] if way < 0 else [-b / (2 * a)] if way == 0 else [(-b - root) / (2 * a), (-b + root) / (2 * a)]
-    raise Undecided
+    raise NoProof
 
 
 def _algebraic(r: sp.Expr) -> sp.Expr:
@@ -308,7 +308,7 @@ def _algebraic(r: sp.Expr) -> sp.Expr:
                 mirrored = sp.expand(factor.subs(Z[0], -Z[0]))
                 return -Root(sp.expand(mirrored / sp.Poly(mirrored, Z[0]).LC() * poly.LC()), -hi, -lo)
             margin /= 4
-    raise Undecided
+    raise NoProof
 
 
 def _halved(e: sp.Expr, r: sp.CRootOf) -> sp.Rational:
@@ -344,7 +344,7 @@ def _root_of_power(base: sp.Expr, exponent: sp.Expr, w: sp.Expr, x: sp.Symbol) -
     if exponent.is_Integer and exponent % 2 == 1 and way is not None:
         return _solve(base, way * sp.Abs(w) ** (1 / exponent), x)
     if way is None:
-        raise Undecided
+        raise NoProof
     if way < 0:
         return []
     root = w ** (1 / exponent)
@@ -356,7 +356,7 @@ def _inside(w: sp.Expr, lo: sp.Expr | None, hi: sp.Expr | None) -> bool:
     """Whether lo < w < hi; an undecided comparison raises."""
     ways = [1 if lo is None else sign(w - lo), 1 if hi is None else sign(hi - w)]
     if None in ways:
-        raise Undecided
+        raise NoProof
     return ways == [1, 1]
 
 
@@ -364,7 +364,7 @@ def _inverse(function: type, w: sp.Expr) -> list[sp.Expr]:
     """All real u with h(u) = w."""
     head = head_of(function)
     if head is None:
-        raise Undecided
+        raise NoProof
     if w.func is function and head.injective and w.args[0].is_real:
         return [w.args[0]]  # tanh(2) is met at 2, not at a logarithm of it
     if w == 0 and head.injective and head.odd:
@@ -383,7 +383,7 @@ def _inverse(function: type, w: sp.Expr) -> list[sp.Expr]:
 
 
 def _undecided() -> list[sp.Expr]:
-    raise Undecided
+    raise NoProof
 
 
 def _both(u: sp.Expr) -> list[sp.Expr]:
@@ -393,14 +393,14 @@ def _both(u: sp.Expr) -> list[sp.Expr]:
 def _numbered(head: ElementaryFunction, w: sp.Expr) -> list[sp.Expr]:
     """The u with h(u) = w of a rising or falling head without a closed inverse, for a number w: a `Root`."""
     if not sp.sympify(w).is_number:
-        raise Undecided
+        raise NoProof
     way, size = (sign(w), sp.Abs(w)) if head.odd else (1, w)
     if not way:
         return [sp.S.Zero]
     with mpmath.workdps(60):
         near = _bisected(head.mpmath, mpmath.mpf(sp.N(size, 60)), head.shape == "rising")
     if near is None or not near:
-        raise Undecided
+        raise NoProof
     side = 1 if near > 0 else -1
     for k in (20, 12, 6):
         lo, hi = sorted(near * (1 + s * sp.Rational(1, 10**k)) for s in (1, -1))
@@ -409,7 +409,7 @@ def _numbered(head: ElementaryFunction, w: sp.Expr) -> list[sp.Expr]:
         if ways[0] * ways[1] < 0:
             lo, hi = sorted((side * lo, side * hi))
             return [way * side * Root(head.function(side * Z[0]) - size, lo, hi)]
-    raise Undecided
+    raise NoProof
 
 
 def _bisected(h: Callable[[mpmath.mpf], mpmath.mpf], value: mpmath.mpf, rises: bool) -> sp.Rational | None:

@@ -29,7 +29,7 @@ from meanfield.presentation.phase_regions import (
     rows_text,
 )
 from meanfield.symbolic.asymptotics.comparing import direction
-from meanfield.symbolic.asymptotics.exponent_cells import At, Cell, Node, partition
+from meanfield.symbolic.asymptotics.exponent_cells import At, Cell, PartitionNode, partition
 from meanfield.symbolic.asymptotics.higher_order.higher_order_laws import further
 from meanfield.symbolic.asymptotics.higher_order.higher_order_pairs import further_pair
 from meanfield.symbolic.asymptotics.higher_order.series_solution import Corrections
@@ -339,7 +339,7 @@ class PhaseTable(Result):
 
     branch: Branch
     quantities: tuple[str, ...]
-    tree: Node
+    tree: PartitionNode
     definitions: tuple[tuple[sp.Symbol, sp.Expr], ...] = ()
 
     def data(self) -> dict[str, Any]:
@@ -486,7 +486,7 @@ class PhaseTable(Result):
 _RELATIONS = {(1,): "> 0", (0,): "= 0", (-1,): "< 0", (1, 0): ">= 0", (0, -1): "<= 0"}
 
 
-def _told(node: Node, depth: int) -> list[str]:
+def _told(node: PartitionNode, depth: int) -> list[str]:
     pad, found = "  " * depth, node.found
     if node.form is None:
         return [pad + "; ".join(f"{one.regime} ({one.basin})" for one in found)]  # type: ignore[attr-defined]

@@ -24,7 +24,7 @@ class rest(sp.Function):
 
 
 @dataclass(frozen=True, eq=False)
-class End:
+class EndBehavior:
     """How h(u) dies away to `limit(u)`, a constant or u, as s·u → ∞, s = 1 at the right end and -1 at the left one.
 
     |h(u) - limit(u)| ≤ size e^{-rate s u} for *every* real u.
@@ -110,8 +110,8 @@ class ElementaryFunction:
     Its size and its ends:
         growth: what bounds |h|; None where `certified_values` does.
         steepest: a bound of |h′| on the real line, None where there is none.
-        right, left: how it behaves at ±∞ (`End`, `PowerEnd`; None: it grows exponentially or oscillates). With a
-        parity the left end follows from the right one.
+        right, left: how it behaves at ±∞ (`EndBehavior`, `PowerEnd`; None: it grows exponentially or oscillates). With
+        a parity the left end follows from the right one.
         exponential: h as a function of y = e^u: rational in y, or with a logarithm or an arctangent.
         exponentiated: e^{h(u)} as a function of u, where that is simpler than h. branch: (s, r) → h(u) for u near
         s = ±1, where h has a square root of r² = (1 - s u)/2.
@@ -143,8 +143,8 @@ class ElementaryFunction:
 
     growth: PowerGrowth | ExponentialGrowth | LogarithmicGrowth | None = None
     steepest: float | None = None
-    right: End | PowerEnd | None = None
-    left: End | PowerEnd | None = None
+    right: EndBehavior | PowerEnd | None = None
+    left: EndBehavior | PowerEnd | None = None
     exponential: Formula | None = None
     exponentiated: Formula | None = None
 
@@ -164,22 +164,22 @@ class ElementaryFunction:
     # ---------------------------------------------------------------------------------------------- what follows
 
     @cached_property
-    def ends(self) -> tuple[End | PowerEnd | None, End | PowerEnd | None]:
-        """The (right, left) ends, the left one by parity where it is not given; each `End` with its `rest`."""
+    def ends(self) -> tuple[EndBehavior | PowerEnd | None, EndBehavior | PowerEnd | None]:
+        """The (right, left) ends, the left one by parity where it is not given; each `EndBehavior` with its `rest`."""
         left = self.left
         if left is None and self.right is not None and self.parity:
             left = _mirrored(self.right, self.parity)
         right, left = (self._with_rest(e, s) for e, s in ((self.right, 1), (left, -1)))
-        if self.parity and isinstance(right, End) and self.left is None and right.rest is not None:
+        if self.parity and isinstance(right, EndBehavior) and self.left is None and right.rest is not None:
             left = _mirrored(right, self.parity)  # one name for what dies at both ends
         return right, left
 
-    def _with_rest(self, end: End | PowerEnd | None, side: int) -> End | PowerEnd | None:
-        if not isinstance(end, End) or end.series is None or end.rest is not None:
+    def _with_rest(self, end: EndBehavior | PowerEnd | None, side: int) -> EndBehavior | PowerEnd | None:
+        if not isinstance(end, EndBehavior) or end.series is None or end.rest is not None:
             return end
         own = end.limit(sp.Symbol("u")) == 0
         named = (lambda u: self.function(u)) if own else (lambda u: rest(sp.Symbol(self.name), sp.Integer(side), u))
-        return End(end.limit, end.size, end.rate, end.enclosed, named, end.series, end.small)
+        return EndBehavior(end.limit, end.size, end.rate, end.enclosed, named, end.series, end.small)
 
     @cached_property
     def zero_free(self) -> bool:
@@ -189,7 +189,7 @@ class ElementaryFunction:
             return False
         return len(sp.Poly(sp.numer(sp.together(self.exponential(y))), y).terms()) == 1
 
-    def end(self, side: int) -> End | PowerEnd | None:
+    def end(self, side: int) -> EndBehavior | PowerEnd | None:
         return self.ends[0 if side > 0 else 1]
 
     @cached_property
@@ -284,7 +284,7 @@ def _put(e: sp.Expr, y: sp.Symbol, side: int, u: sp.Expr) -> sp.Expr:
     return e.subs(y, sp.exp(side * u))
 
 
-def _mirrored(end: End | PowerEnd, parity: int) -> End | PowerEnd:
+def _mirrored(end: EndBehavior | PowerEnd, parity: int) -> EndBehavior | PowerEnd:
     """The left end of a head whose right one is known: h(u) = ± h(-u)."""
 
     def turned(f: Callable[..., sp.Expr]) -> Callable[..., sp.Expr]:
@@ -292,7 +292,7 @@ def _mirrored(end: End | PowerEnd, parity: int) -> End | PowerEnd:
 
     if isinstance(end, PowerEnd):
         return PowerEnd(tuple((p, m, turned(A)) for p, m, A in end.parts))
-    return End(
+    return EndBehavior(
         turned(end.limit), end.size, end.rate, end.enclosed and turned(end.enclosed), end.rest and turned(end.rest),
         end.series and turned(end.series), end.small and turned(end.small),
     )

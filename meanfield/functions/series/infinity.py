@@ -17,7 +17,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
 from meanfield.functions.elementary import cached, head_of
-from meanfield.functions.elementary.record import ElementaryFunction, End, PowerEnd
+from meanfield.functions.elementary.record import ElementaryFunction, EndBehavior, PowerEnd
 from meanfield.functions.series.taylor import taylor
 
 _U = sp.Dummy("u", real=True)
@@ -35,7 +35,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Form:
+class FormAtInfinity:
     """The sum of `parts` in v = t^{-1/d}; `dropped`: terms smaller than every power of t were left out."""
 
     parts: tuple[Part, ...]
@@ -72,7 +72,7 @@ class _Unknown(MeanFieldError):
 
 
 @cached(1024)
-def normal_form(e: sp.Expr, t: sp.Symbol) -> Form:
+def normal_form(e: sp.Expr, t: sp.Symbol) -> FormAtInfinity:
     """The form of a smooth real expression in t > 0.
 
     Raises: MeanFieldError where it has none (sin, e^t, 1/log t) or the rules do not find it.
@@ -89,7 +89,7 @@ def normal_form(e: sp.Expr, t: sp.Symbol) -> Form:
             if isinstance(error, MeanFieldError):
                 raise
             raise _Unknown(f"How {e} behaves as {t} → ∞ was asked for and is not found by the rules.") from None
-        return Form(tuple(parts), d, walk.dropped)
+        return FormAtInfinity(tuple(parts), d, walk.dropped)
     raise _Unknown(f"How {e} behaves as {t} → ∞ is not available: its powers have no common denominator.")
 
 
@@ -269,7 +269,7 @@ class _Walk:
                 raise _Unknown(f"{e} is not a sum of powers of z and log z at infinity.")
             return self._of_logarithm(head, parts, e)
         end = head.end(sign)
-        if not isinstance(end, End):
+        if not isinstance(end, EndBehavior):
             raise _Unknown(f"{e} grows exponentially or oscillates and has no power-law limit at infinity.")
         self.dropped = True
         limit = end.limit(_U)

@@ -1,7 +1,7 @@
 r"""The sign of an expression far out where its powers cancel: e(z) = Σ c_j(z) e^{-Q_j(z)} with polynomials Q_j.
 
 erf u = 1 - erfc u and softplus u = u + softplus(-u) leave heads that die, and these are enclosed by their alternating
-series with an unknown 0 ≤ θ ≤ 1 (`heads.record.End`). The term that dies last decides, once the ratios of all others to
+series with an unknown 0 ≤ θ ≤ 1 (`EndBehavior`). The term that dies last decides, once the ratios of all others to
 it fall from some M on and are too small at M. Terms are enclosed and compared, none is left out, and no series are
 multiplied. Source: derived here.
 """
@@ -18,7 +18,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
 from meanfield.functions.elementary import ELEMENTARY_FUNCTIONS, far_out, head_of, records, where
-from meanfield.functions.elementary.record import ElementaryFunction, End, rest
+from meanfield.functions.elementary.record import ElementaryFunction, EndBehavior, rest
 
 x = Z[0]
 _W = sp.Dummy("w", positive=True)
@@ -67,7 +67,7 @@ def _small_heads(e: sp.Expr) -> sp.Expr:
         if not u.is_polynomial(x):
             raise _Undecided
         end = head.end(1 if balls.constant(sp.Poly(u, x).LC()) > 0 else -1)
-        if not isinstance(end, End) or end.rest is None:
+        if not isinstance(end, EndBehavior) or end.rest is None:
             raise _Undecided
         return end.limit(u) + end.rest(u)
 
@@ -201,7 +201,7 @@ def _enclosed(e: sp.Expr, order: int) -> tuple[sp.Expr, set[sp.Symbol], list[sp.
             return atom
         for s in (1, -1) if side is None else (side,):
             end = head.end(s)
-            if isinstance(end, End) and end.series is not None and (side is not None or end.limit(u) == 0):
+            if isinstance(end, EndBehavior) and end.series is not None and (side is not None or end.limit(u) == 0):
                 theta = unknown.setdefault(atom, sp.Dummy("theta", positive=True))
                 arguments.append(sp.Poly(s * u, x))
                 return end.series(u, order, theta)
@@ -220,6 +220,6 @@ def _with_series() -> tuple[type, ...]:
     return tuple(
         h.function
         for h in records("bends")
-        if any(isinstance(e, End) and e.series is not None and e.limit(x) == 0 for e in h.ends)
+        if any(isinstance(e, EndBehavior) and e.series is not None and e.limit(x) == 0 for e in h.ends)
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 from meanfield.base.errors import MeanFieldError
 from meanfield.networks.records import Block, Param, Schedule
 from meanfield.parametrizations.exponents.monomial import Monomial
-from meanfield.parametrizations.exponents.power_matrices import Affine, Gains, Moved
+from meanfield.parametrizations.exponents.power_matrices import AffineRule, GainsRule, Moved
 from meanfield.parametrizations.exponents.power_rules import ZERO, NoPower, Rule, Watch
 from meanfield.parametrizations.exponents.unknown_steps import rule_of
 
@@ -34,7 +34,7 @@ class RecordPosition:
     kinds: Iterator[str]
     outside: bool = False
     skips: int = 0
-    affine: list[Affine] = field(default_factory=list)
+    affine: list[AffineRule] = field(default_factory=list)
     ends_in_dense: bool = False
 
     def make(self, record: Block) -> Rule:
@@ -74,10 +74,10 @@ class RecordPosition:
         multiplier, variance, rate = map(self.exponent, (of.multiplier, of.variance, of.rate))
         return Moved(optimizer, multiplier, variance, rate, eps)
 
-    def gains(self) -> Gains:
+    def gains(self) -> GainsRule:
         """Gains and shifts here, which move as biases do; those on the stream itself act on one signal."""
         shared = Fraction(self.size == DEPTH and not self.outside and self.skips == 0)
-        return Gains(self.watch, self.moved("bias", self.outside), shared)
+        return GainsRule(self.watch, self.moved("bias", self.outside), shared)
 
     def refuse_chain(self, what: str) -> None:
         """L blocks whose signals go through `what` outside a skip are no sum, but a product."""

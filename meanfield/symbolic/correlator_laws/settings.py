@@ -42,7 +42,7 @@ class Setting(Protocol):
     def multiplier(self, e: sp.Expr) -> Truncated: ...
 
 
-class Approach:
+class PowerApproach:
     """K → K* by a power of l.
 
     expander: series in y (√K, or the distance from K* > 0); gain: y'/y − 1 or, at K = 0, K'/K − 1 as a series in y, and
@@ -118,10 +118,10 @@ class Approach:
 
 def power_law_at_zero(
     calculus: Calculus, expander: Expander, step: sp.Expr, reach: int, start: bool = True
-) -> Approach:
+) -> PowerApproach:
     """K falls to 0 as a power of l: K' = K(1 + g(√K)). Raises: MeanFieldError where g is not led by a power."""
     gain = expander.calculus.plus(expander(step / K), expander.number(-ONE))
-    return Approach(calculus, expander, gain, 2, reach, start)
+    return PowerApproach(calculus, expander, gain, 2, reach, start)
 
 
 class Settled:
@@ -184,7 +184,7 @@ def falling(atoms: Atoms, expander: Expander, chi_K: sp.Expr, chi_J: sp.Expr, sl
     return Settled(calculus, value, chi_K, chi_J, [(fmpq(1),), (fmpq(1),)])
 
 
-class HalfStable(Approach):
+class HalfStable(PowerApproach):
     """K* > 0 with χ_K = χ_J = 1: δ = K − K* = −y/g, K' = K + g δ² + …; χ_J = 1 − λ y + ….
 
     taylor: the numbers f^{(k)}(K*)/k! of an expression, as many as are asked for; lam: λ.
@@ -223,7 +223,7 @@ def _powers(e: sp.Expr, at: HalfStable | SlowPoint) -> tuple[Truncated, int]:
     return calc.times(found, calc.power(at.chi_J, b)), b
 
 
-class SlowPoint(Approach):
+class SlowPoint(PowerApproach):
     """K* > 0 with χ_K = 1, known exactly: y = side·(K - K*), y′ = y + g y^n + …; χ_J may be any number > 0 there.
 
     taylor: the coefficients of a function of K in powers of y, as many as are asked for; steep: χ_J at K*.

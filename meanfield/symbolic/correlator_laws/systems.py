@@ -96,7 +96,7 @@ def _powered(latex: str, p: int) -> str:
     return latex if p == 1 else rf"\left({latex}\right)^{{{p}}}"
 
 
-class System:
+class CorrelatorSystem:
     """The correlators of one network at one place, solved one after the other as they are asked for.
 
     recursion: with numbers put in, σ_w inside φ; setting: what functions of K are at large depth; number: how a

@@ -24,7 +24,7 @@ from meanfield.functions import balls
 from meanfield.functions.reading.parser import expression
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average, average, outermost
-from meanfield.symbolic.fixed_points.certified_roots import Root, enclose, from_ball, rational, sign_at
+from meanfield.symbolic.fixed_points.certified_roots import RootInterval, enclose, from_ball, rational, sign_at
 from meanfield.symbolic.fixed_points.half_line import Zeros, zeros
 from meanfield.symbolic.fixed_points.marginality import (
     beside_one,
@@ -391,7 +391,7 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
         found = replace(found, roots=tuple(sorted((*found.roots, *touching), key=lambda r: r.lo)))
     found = _with_orders(gain, slope, found)
     start = None if zero is None else _sign_of(zero)
-    edges: list[tuple[sp.Expr, Root | None]] = [(sp.S.Zero, None)] if start == 0 else []
+    edges: list[tuple[sp.Expr, RootInterval | None]] = [(sp.S.Zero, None)] if start == 0 else []
     edges += [(r.mid, r) for r in found.roots]
     below, message = _sign_near_zero(gain, found)
     points = []
@@ -484,7 +484,7 @@ def _sign_near_zero(gain, found: Zeros) -> tuple[int, str]:
     return sign_at(gain, low) or sign_at(gain, sp.Rational(3, 2)), message
 
 
-def _chi_at(gain, chi, root: Root) -> Solution:
+def _chi_at(gain, chi, root: RootInterval) -> Solution:
     if chi in (None, sp.oo):
         return no_chi()
     try:
@@ -493,7 +493,7 @@ def _chi_at(gain, chi, root: Root) -> Solution:
         return Solution(sp.oo, Status.NONEXISTENT, None, str(error))
 
 
-def _exactly(gain: sp.Expr, slope: sp.Expr, root: Root) -> Solution:
+def _exactly(gain: sp.Expr, slope: sp.Expr, root: RootInterval) -> Solution:
     form = closed(slope)
     if form.has(Average):
         return slope_at(gain, slope, root)

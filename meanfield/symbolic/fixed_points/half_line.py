@@ -30,7 +30,7 @@ from meanfield.symbolic.averages.expansions.moments import moment, power_parts
 from meanfield.symbolic.averages.node import Average, outermost
 from meanfield.symbolic.fixed_points.certified_roots import (
     FAR,
-    Root,
+    RootInterval,
     crossings,
     enclose,
     exactly,
@@ -56,7 +56,7 @@ class Zeros:
     whether there are no others; if not, reason says why.
     """
 
-    roots: tuple[Root, ...]
+    roots: tuple[RootInterval, ...]
     most: int | None
     first: int | None
     last: int | None
@@ -434,7 +434,7 @@ def _in_reach(k: sp.Expr | None) -> bool:
     return k is not None and bool(sp.Rational(1, 10**FAR) < k < sp.Integer(10) ** FAR)
 
 
-def _polynomial_roots(expr) -> tuple[Root, ...] | None:
+def _polynomial_roots(expr) -> tuple[RootInterval, ...] | None:
     """The zeros with their multiplicities where the closed form is a polynomial in K with rational coefficients whose
     factors are at most quadratic."""
     if len(expr.atoms(Average)) > 4:
@@ -456,6 +456,6 @@ def _polynomial_roots(expr) -> tuple[Root, ...] | None:
         digits = sp.Rational(sp.Float(sp.N(r, 60), 60))
         near = digits / 10**50
         lo, hi = digits - near, digits + near
-        out.append(Root(lo, hi, r, bool(form.subs(K, hi) > 0), times % 2 == 1))
+        out.append(RootInterval(lo, hi, r, bool(form.subs(K, hi) > 0), times % 2 == 1))
     return tuple(out)
 

@@ -11,9 +11,9 @@ from meanfield.base.answers.results import InfiniteAverage, MeanFieldError
 from meanfield.base.arguments import finite, flag, one_point
 from meanfield.base.arguments import names as names_of
 from meanfield.base.quantities import (
-    CARRIERS,
     FINITE_WIDTH,
     GRADIENTS,
+    KINDS,
     NORMS,
     QUANTITIES,
     made_of,
@@ -123,7 +123,7 @@ def _run(theory: Maps, place: Place, rates: dict[str, Any], settings: dict[str, 
             refuse_zero(place.of_one, wanted[0], layerwise)
     else:
         if place.started and recursion_of(wanted, place.started) == "unequal_norms":
-            wanted = tuple(dict.fromkeys((*CARRIERS["unequal_norms"].usual, *wanted)))
+            wanted = tuple(dict.fromkeys((*KINDS["unequal_norms"].usual, *wanted)))
         recursion = selected(theory, wanted, place.started)
     place = place.at_infinite_width(theory)
     refuse_unknown(place.parameters, recursion)
@@ -177,7 +177,7 @@ def _swept(theory: Maps, place: Place, rates: dict, settings: dict, swept: dict)
 
 def _usual(place: Place) -> tuple[str, ...]:
     """What is propagated of two inputs when nobody says, from a start in these quantities."""
-    return CARRIERS[recursion_of((), place.started, inputs=2)].usual
+    return KINDS[recursion_of((), place.started, inputs=2)].usual
 
 
 def _refuse_rest(theory: Maps, place: Place, layerwise: bool) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical.functions.jets import Jet
 from meanfield.empirical.network.operations.operation_derivatives import Derivative
-from meanfield.empirical.network.operations.operation_walk import CarrierProtocol, Site
+from meanfield.empirical.network.operations.operation_walk import Carrier, Site
 
 Shape = tuple[int, int]
 
@@ -44,7 +44,7 @@ class Operation:
 
     trains: tuple[str, ...] = ()  # the names of its trained parameters
 
-    def visit(self, carrier: CarrierProtocol, site: Site) -> None:
+    def visit(self, carrier: Carrier, site: Site) -> None:
         """Do to a carrier what the operation does: it acts by itself."""
         carrier.apply(site)
 
@@ -106,7 +106,7 @@ class Join(Operation):
 
     count = 2
 
-    def visit(self, carrier: CarrierProtocol, site: Site) -> None:
+    def visit(self, carrier: Carrier, site: Site) -> None:
         carrier.join(site)
 
     def joined(self, signals: Sequence[np.ndarray], site: Site) -> tuple[np.ndarray, tuple[Derivative, ...]]:

@@ -101,7 +101,7 @@ class Site:
         return self.passage.weights.value(self, name)
 
 
-class CarrierProtocol(Protocol):
+class Carrier(Protocol):
     """A stack whose last entry is the current one. A carrier that goes backwards has the transposes of all five."""
 
     def save(self) -> None:
@@ -123,10 +123,10 @@ class CarrierProtocol(Protocol):
 class Visited(Protocol):
     """An operation, as a walk sees it."""
 
-    def visit(self, carrier: CarrierProtocol, site: Site) -> None: ...
+    def visit(self, carrier: Carrier, site: Site) -> None: ...
 
 
-def walk(sites: Iterable[Site], carriers: Sequence[CarrierProtocol]) -> Iterator[Site]:
+def walk(sites: Iterable[Site], carriers: Sequence[Carrier]) -> Iterator[Site]:
     """Take all carriers through the operations, and yield each site when they have passed it. Values come first: the
     others find the derivative there. For carriers that go backwards the sites come in reversed order."""
     for site in sites:

@@ -26,7 +26,7 @@ from meanfield.empirical.network.operations.forward import (
 )
 from meanfield.empirical.network.operations.operation import Join, Operation, Parameter, Shape
 from meanfield.empirical.network.operations.operation_derivatives import Derivative, Factor, GainsDerivative, Slope
-from meanfield.empirical.network.operations.operation_walk import CarrierProtocol, Site
+from meanfield.empirical.network.operations.operation_walk import Carrier, Site
 from meanfield.empirical.network.operations.weighted import Projected, Weighted, WeightedTokens
 from meanfield.empirical.random.buffers import aligned
 from meanfield.empirical.random.matrices import Matrix
@@ -45,7 +45,7 @@ class _OnStack(Operation):
 class Save(_OnStack):
     """Remember y."""
 
-    def visit(self, carrier: CarrierProtocol, site: Site) -> None:
+    def visit(self, carrier: Carrier, site: Site) -> None:
         carrier.save()
 
 
@@ -53,7 +53,7 @@ class Save(_OnStack):
 class Swap(_OnStack):
     """Exchange y and the last one remembered."""
 
-    def visit(self, carrier: CarrierProtocol, site: Site) -> None:
+    def visit(self, carrier: Carrier, site: Site) -> None:
         carrier.swap()
 
 
@@ -64,7 +64,7 @@ class AddSaved(_OnStack):
 
     mu: tuple[float, ...]
 
-    def visit(self, carrier: CarrierProtocol, site: Site) -> None:
+    def visit(self, carrier: Carrier, site: Site) -> None:
         carrier.add(self.mu[site.layer - 1])
 
 

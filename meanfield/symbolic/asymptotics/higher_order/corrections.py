@@ -26,7 +26,7 @@ from meanfield.symbolic.series.ring import UNIT, Key, Ring, Series, plus, scaled
 
 
 @dataclass(frozen=True)
-class Solved:
+class SolvedCorrections:
     """ε, down to (excluding) the key `rest`; None: nothing is left out but what is smaller than every power.
 
     short: whether the expansion of ⟨φ²⟩_q sets `rest`.
@@ -39,7 +39,7 @@ class Solved:
     short: bool
 
 
-def solve(leading: Leading, floor: fmpq, depth: fmpq) -> Solved:
+def solve(leading: Leading, floor: fmpq, depth: fmpq) -> SolvedCorrections:
     """ε down to l^-floor (log l)^-depth; what the start decides is the coefficient of l^κ (log l)^κ₂ in K."""
     home = leading.home
     if leading.soft:
@@ -55,7 +55,7 @@ def solve(leading: Leading, floor: fmpq, depth: fmpq) -> Solved:
     rest = ring.largest(ring.lost, _answering(leading, source.lost), averages)
     if leading.soft:
         rest = ring.largest(rest, (home[0], home[1], fmpq(1000), 0))
-    return Solved(leading, ring, ring.above(eps, rest), rest, averages is not None and rest == averages)
+    return SolvedCorrections(leading, ring, ring.above(eps, rest), rest, averages is not None and rest == averages)
 
 
 def _answering(leading: Leading, k: Key | None) -> Key | None:

@@ -14,7 +14,7 @@ from functools import cached_property
 import sympy as sp
 from flint import fmpq
 
-from meanfield.symbolic.asymptotics.higher_order.corrections import Solved, solve
+from meanfield.symbolic.asymptotics.higher_order.corrections import SolvedCorrections, solve
 from meanfield.symbolic.asymptotics.higher_order.leading_order import Leading
 from meanfield.symbolic.asymptotics.higher_order.series_solution import (
     Corrections,
@@ -81,7 +81,7 @@ class Trial:
     # ------------------------------------------------------------------------------------------------- K and q
 
     @cached_property
-    def solved(self) -> Solved:
+    def solved(self) -> SolvedCorrections:
         return solve(self.leading, self.floor, self.depth)
 
     def K(self, alone: bool = True) -> SeriesSolution:
@@ -231,7 +231,7 @@ def searched(
     return stated(found, law, order)
 
 
-def inside(found: Solved) -> tuple[Series, Key | None]:
+def inside(found: SolvedCorrections) -> tuple[Series, Key | None]:
     """η of q = q0 (1 + η), and the key of what it leaves out."""
     ring = replace(found.ring, lost=None)
     eta = found.leading.eta(ring, found.eps)

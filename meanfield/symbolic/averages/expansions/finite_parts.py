@@ -17,9 +17,9 @@ from flint import ctx as flint_context
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.functions import balls
 from meanfield.functions.elementary import where
-from meanfield.functions.growth import Decay, decay
+from meanfield.functions.growth import ExponentialDecay, decay
 from meanfield.functions.series.ball_series import ball_series, coefficients
-from meanfield.functions.series.infinity import Form, normal_form
+from meanfield.functions.series.infinity import FormAtInfinity, normal_form
 
 t = sp.Dummy("t", positive=True)
 
@@ -164,7 +164,7 @@ def _by_parts(g: sp.Expr, a: sp.Expr, b: sp.Expr) -> sp.Expr | None:
 # --------------------------------------------------------------------------------------------------- certified
 
 
-def tail_split(e: sp.Expr, x: sp.Symbol) -> tuple[Decay, Form] | None:
+def tail_split(e: sp.Expr, x: sp.Symbol) -> tuple[ExponentialDecay, FormAtInfinity] | None:
     """(its decay with an algebraic part, the form of that part); None where a ball of a finite part would not be
     found."""
     found = decay(e, x, algebraic=True)
@@ -202,7 +202,7 @@ def outer_ball(e: sp.Expr, x: sp.Symbol, a: sp.Expr, n: int) -> arb:
     return best
 
 
-def _small_rest(found: Decay, T: arb, n: int) -> arb:
+def _small_rest(found: ExponentialDecay, T: arb, n: int) -> arb:
     """± ∫_T^∞ A (1+x)^{p+n} e^{-cx} dx."""
     if not found.A:
         return arb(0)
@@ -213,7 +213,7 @@ def _small_rest(found: Decay, T: arb, n: int) -> arb:
     return arb(0, size.abs_upper())
 
 
-def _beyond(form: Form, T: arb, n: int, bits: int) -> arb:
+def _beyond(form: FormAtInfinity, T: arb, n: int, bits: int) -> arb:
     """fp∫_T^∞ xⁿ Σ x^s (log x)^m A(x^{-1/d}) dx: the series of A, its last coefficient taken over [0, T^{-1/d}]."""
     edge = (T.log() / -form.d).exp()
     count = int(bits / max(1.0, -float(edge.log()) / math.log(2))) + 8 + form.d * (n + 8)
