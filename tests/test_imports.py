@@ -346,6 +346,50 @@ def test_a_folder_holds_a_dozen_modules_and_a_name_stands_once():
         assert_laid_out(NAMES | {f"tuning.planted_{i}" for i in range(12)})
 
 
+#: why a class name stands twice
+TWICE = {
+    "Law": "public in two rooms: of an asymptotic statement and of a matrix",
+    "Network": "public in two rooms: the record and one network of an ensemble",
+    "MeasuredLine": "one is public, the other stands in files that were saved",
+    "Report": "both stand in files that were saved",
+    "Row": "both stand in files that were saved",
+    "Group": "the node's name orders sums; that of the tables waits for them to be one with regimes",
+    "Scale": "the record is public; laws in L are being merged",
+    "Solution": "the result is public; the balance is being merged",
+    "Stretch": "the node's name orders sums; laws in L are being merged",
+}
+
+
+def class_homes(sources: dict[str, str]) -> dict[str, list[str]]:
+    """The modules of every class that is defined at the top of one, private ones aside."""
+    homes: dict[str, list[str]] = {}
+    for name, text in sources.items():
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(name)
+    return homes
+
+
+def assert_classes_stand_once(sources: dict[str, str]) -> None:
+    """No two classes have one name, but for `TWICE`, each of which does stand twice."""
+    counts = {name: len(homes) for name, homes in class_homes(sources).items() if len(homes) > 1}
+    again = sorted(name for name, count in counts.items() if count > 1 + (name in TWICE))
+    assert not again, f"classes of one name: {again}"
+    assert set(counts) == set(TWICE), f"listed as twice, but once: {sorted(set(TWICE) - set(counts))}"
+
+
+def test_a_class_name_stands_once():
+    sources = {name_of(path): path.read_text() for path in modules()}
+    assert_classes_stand_once(sources)
+    with pytest.raises(AssertionError, match=r"classes of one name: .'RootInterval'"):
+        assert_classes_stand_once(sources | {"tuning.planted": "class RootInterval: ..."})
+    with pytest.raises(AssertionError, match=r"classes of one name: .'Law'"):
+        assert_classes_stand_once(sources | {"tuning.planted": "class Law: ..."})
+    with pytest.raises(AssertionError, match=r"listed as twice, but once: .'Stretch'"):
+        assert_classes_stand_once({name: t for name, t in sources.items() if not name.endswith("equal_norms")})
+    assert_classes_stand_once(sources | {"tuning.planted": "class _Law: ..."})
+
+
 @pytest.mark.parametrize(
     ("name", "found", "said"),
     [

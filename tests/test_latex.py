@@ -25,7 +25,7 @@ from meanfield.base.tex.read import UnreadableTex, read
 from meanfield.base.tex.width import TEXTWIDTH, width
 from meanfield.networks.records import Dense, Nonlinearity, Residual, Sequential
 from meanfield.presentation.columns import column_width
-from meanfield.presentation.tables import _HEIGHT, Row, Table, _Cell, _pages
+from meanfield.presentation.tables import _HEIGHT, Table, TableRow, _Cell, _pages
 from meanfield.symbolic.averages.expansions.expansion import at_infinity
 
 TEX = shutil.which("pdflatex")
@@ -276,7 +276,7 @@ def test_names_avoid_the_symbols_in_use():
 
 
 def test_tall_tables_are_cut():
-    rows = tuple(Row("Section", "K'", sp.Rational(1, k) * K**2, "K'") for k in range(2, 80))
+    rows = tuple(TableRow("Section", "K'", sp.Rational(1, k) * K**2, "K'") for k in range(2, 80))
     text = Table("Many rows", rows).latex()
     assert text.count(r"\begin{table}") > 2 and "(part 2 of " in text
     assert text.count(r"\tabularnewline\addlinespace[2pt]") == len(rows)

@@ -32,7 +32,7 @@ from meanfield.cli.commands.reproduce import reproduce
 from meanfield.cli.commands.widths import widths
 from meanfield.cli.terminal import output as out
 from meanfield.cli.terminal.bias_output import bias_text
-from meanfield.cli.terminal.help import Command, Group, conventions, interrupted, told
+from meanfield.cli.terminal.help import Command, ProgramGroup, conventions, interrupted, told
 from meanfield.cli.terminal.options import (
     CONVENTIONS,
     Act,
@@ -66,7 +66,7 @@ from meanfield.theory.deriving import derive as derived
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
-    cls=Group,
+    cls=ProgramGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=CONVENTIONS + "\n\nStart with: meanfield demo",
 )

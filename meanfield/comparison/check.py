@@ -43,7 +43,7 @@ from meanfield.base.quantities import (
 from meanfield.base.words import unknown
 from meanfield.comparison.allowances import compare, narrower, narrower_layers
 from meanfield.comparison.check_report import THRESHOLD, Report, Row
-from meanfield.comparison.finite_width_allowance import Corrections, corrections
+from meanfield.comparison.finite_width_allowance import FiniteWidthCorrections, corrections
 from meanfield.empirical import (
     CriticalityEstimate,
     EnsembleResult,
@@ -195,7 +195,7 @@ def check(
     run = theory.propagate(**given, **of_input, **parameters, correlation=correlation, quantities=names)
     exact, free = numbered(theory, parameters)
     asked = given | free | {"input_ratio": Fraction(input_dimension or widths[0], widths[0])}
-    derived = Corrections() if coupled else corrections(exact, run, names, widths, asked)
+    derived = FiniteWidthCorrections() if coupled else corrections(exact, run, names, widths, asked)
     measured = tuple(n for n in names if n not in derived.of)
     differentiated = any(QUANTITIES[n].differentiates for n in measured)
     sampler = sampler or ("lazy" if max(widths) >= LAZY_FROM else "explicit")

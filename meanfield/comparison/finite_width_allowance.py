@@ -29,7 +29,7 @@ Found = dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
-class Corrections:
+class FiniteWidthCorrections:
     """What the theory knows of finite width, by quantity: (n times the allowance, the size of the quantity), layer by
     layer in the units of a report's rows; and for the other quantities, in a sentence, why nothing is derived."""
 
@@ -45,7 +45,7 @@ class Corrections:
 
 def corrections(
     theory: Any, run: Any, names: tuple[str, ...], widths: tuple[int, ...], settings: dict[str, Any]
-) -> Corrections:
+) -> FiniteWidthCorrections:
     """What the theory knows of `names` at finite width; run: what was propagated for the check; settings: what
     `propagate` takes for it."""
     of: Found = {}
@@ -72,7 +72,7 @@ def corrections(
                 reasons[q] = f"{CORRECTION[q]}/n is {largest:.2g} of {q}, which is not small"
             else:
                 of[q] = values, size
-    return Corrections(of, reasons)
+    return FiniteWidthCorrections(of, reasons)
 
 
 def _refused(theory: Any, run: Any, widths: tuple[int, ...]) -> str:
@@ -141,7 +141,7 @@ def _sentence(error: MeanFieldError) -> str:
     return sentence
 
 
-def in_words(found: Corrections) -> list[str]:
+def in_words(found: FiniteWidthCorrections) -> list[str]:
     """The notes of a report on where its allowances come from."""
     notes = []
     if found.of:

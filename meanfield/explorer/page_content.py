@@ -21,7 +21,7 @@ FARTHEST = 8.0
 
 
 @dataclass(frozen=True, eq=False)
-class Followed:
+class PageTheory:
     """A theory with numbers in its averages: title, model, the values of its other symbols, and what is left out."""
 
     theory: Maps
@@ -31,7 +31,7 @@ class Followed:
     notes: tuple[str, ...]
 
 
-def followed(theory: Maps, parameters: dict[str, Any]) -> Followed:
+def followed(theory: Maps, parameters: dict[str, Any]) -> PageTheory:
     """The model of (K, J, distance), or of what of it can be computed on a page.
 
     parameters: numbers for symbols; those outside of averages stay what a reader may move, and are 1 unless given.
@@ -53,7 +53,7 @@ def followed(theory: Maps, parameters: dict[str, Any]) -> Followed:
             "sigma_w of its own; leave one out of its records."
         )
     values = {n: double(n, rest[n]) if n in rest else 1.0 for n in own}
-    return Followed(theory, title, found, {n: float(v) for n, v in values.items()}, notes)
+    return PageTheory(theory, title, found, {n: float(v) for n, v in values.items()}, notes)
 
 
 def _chosen(theory: Maps, values: dict[str, Any]) -> tuple[Model, tuple[str, ...]]:

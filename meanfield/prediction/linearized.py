@@ -19,7 +19,7 @@ from meanfield.prediction.solvers.spectrum import Spectrum
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
+class LinearizedNetworks:
     """The linearized networks of all starts. spectrum: of the kernel that trains on the N training inputs; across: this
     kernel of further inputs with them, (M, N); K: the NNGP of all N + M inputs; y: targets, (N, outputs); rate: of
     gradient descent, None of flow; noisy: whether targets carry noise of the variance `ridge`; error: of the entries

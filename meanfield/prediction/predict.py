@@ -15,7 +15,7 @@ from meanfield.base.progress import watched
 from meanfield.kernels.input_data import inputs
 from meanfield.kernels.kernel_matrices import KernelOperator, Kernels
 from meanfield.prediction import logits, targets
-from meanfield.prediction.linearized import Linear
+from meanfield.prediction.linearized import LinearizedNetworks
 from meanfield.prediction.solvers.ended import Ended
 from meanfield.prediction.solvers.nystrom import Nystrom
 from meanfield.prediction.solvers.regression import Regression, Solver, by_cholesky, by_conjugate_gradients
@@ -74,7 +74,7 @@ def predict(
     if isinstance(known, np.ndarray):
         sizes = np.sqrt(np.diag(trained)[n:])
         error = max(found.error[name], found.error["K"])
-        linear = Linear(own, across, K, known, rate, train == "last", error, sizes)
+        linear = LinearizedNetworks(own, across, K, known, rate, train == "last", error, sizes)
         return Prediction(
             times, _finite(linear.mean(times)), own, _message(own, rate), head, _inputs=(n, m),
             _covariance=linear.covariance, _error=linear.mean_error, _likelihood=linear.likelihood,

@@ -12,7 +12,7 @@ import sympy as sp
 from meanfield.base.answers.export import plain
 from meanfield.base.answers.results import Solution, Status
 from meanfield.cli.terminal import output as out
-from meanfield.presentation.tables import Row, tex
+from meanfield.presentation.tables import TableRow, tex
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.criticality.critical_lines import CriticalLine
 from meanfield.symbolic.criticality.critical_points import CriticalPoint, CriticalPoints
@@ -62,53 +62,53 @@ def _digits(found: Solution) -> Any:
     return value if value is sp.nan or value.is_Rational or value.free_symbols else _decimal(sp.N(value, 20))
 
 
-def _shown(name: str, found: Solution, section: str, symbol: str) -> list[Row]:
+def _shown(name: str, found: Solution, section: str, symbol: str) -> list[TableRow]:
     """A number as a row; an exact one that does not show its size is followed by its digits."""
     value = found.value
     if value == sp.oo or value is sp.nan:
-        return [Row(section, name, _digits(found), symbol, found.message)]
+        return [TableRow(section, name, _digits(found), symbol, found.message)]
     if found.status is not Status.EXACT:
-        return [Row(section, name, rounded(value), symbol)]
-    rows = [Row(section, name, value, symbol)]
+        return [TableRow(section, name, rounded(value), symbol)]
+    rows = [TableRow(section, name, value, symbol)]
     number, rest = value.as_independent(*value.free_symbols, as_Add=False)
     if not number.is_Rational:
-        rows.append(Row(section, f"{name}, in digits", _decimal(sp.N(number, 20)) * rest, symbol))
+        rows.append(TableRow(section, f"{name}, in digits", _decimal(sp.N(number, 20)) * rest, symbol))
     return rows
 
 
-def line_rows(line: CriticalLine | OrderChaosLine) -> list[Row]:
+def line_rows(line: CriticalLine | OrderChaosLine) -> list[TableRow]:
     """The critical line as table rows."""
     of_tokens, message = isinstance(line, OrderChaosLine), line.message
     section = "Order and chaos of tokens" if of_tokens else "Critical line (chi_J* = 1)"
     if line.kind in ("everywhere", "none", "unknown"):
         where = Words(line.kind, rf"\text{{{line.kind}}}")
-        return [Row(section, "line", where, r"\text{line}" if of_tokens else r"\chi_J^\ast = 1", message)]
+        return [TableRow(section, "line", where, r"\text{line}" if of_tokens else r"\chi_J^\ast = 1", message)]
     if isinstance(line, OrderChaosLine):
-        return [Row(section, "0", line.condition, "0", f"ordered where < 0; {line.message}")]
+        return [TableRow(section, "0", line.condition, "0", f"ordered where < 0; {line.message}")]
     values = [
         (name, e, symbol)
         for name, e, symbol in (("sigma_w", line.sigma_w, r"\sigma_w"), ("sigma_b", line.sigma_b, r"\sigma_b"))
         if e is not None
     ]
-    rows = [Row(section, name, rounded(e), symbol) for name, e, symbol in values]
+    rows = [TableRow(section, name, rounded(e), symbol) for name, e, symbol in values]
     if line.kind != "parametric" and not values[-1][1].free_symbols and not values[-1][1].is_Rational:
         name, e, symbol = values[-1]
-        rows.append(Row(section, f"{name}, in digits", _decimal(sp.N(e, 20)), symbol))
+        rows.append(TableRow(section, f"{name}, in digits", _decimal(sp.N(e, 20)), symbol))
     return [*rows[:-1], replace(rows[-1], remark=message)]
 
 
-def point_rows(found: CriticalPoints) -> list[Row]:
+def point_rows(found: CriticalPoints) -> list[TableRow]:
     """Every critical point as table rows, and what is known of others."""
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for i, p in enumerate(found, 1):
         section = f"Critical point {i if len(found) > 1 else ''}".rstrip() + f" ({_kind(p)})"
         if p.K.value.free_symbols:
-            rows.append(Row(section, "K*", Words("any K", r"\text{any } K"), r"K^\ast", p.K.message))
+            rows.append(TableRow(section, "K*", Words("any K", r"\text{any } K"), r"K^\ast", p.K.message))
         else:
             rows += _shown("K*", p.K, section, r"K^\ast")
         rows += _shown("sigma_w", p.sigma_w, section, r"\sigma_w") + _shown("sigma_b", p.sigma_b, section, r"\sigma_b")
         if p.zeta_K is not None and p.kind not in ("scale-invariant", "logarithmic"):
-            rows.append(Row(section, "zeta_K", p.zeta_K, r"\zeta_K", "K^l - K* falls like l^(-zeta_K)"))
+            rows.append(TableRow(section, "zeta_K", p.zeta_K, r"\zeta_K", "K^l - K* falls like l^(-zeta_K)"))
         if p.zeta is not None:
             rows += _shown("zeta", p.zeta, section, r"\zeta")
             rows[-1] = replace(rows[-1], remark="J^(1,l) goes like l^(-zeta)")
@@ -117,7 +117,10 @@ def point_rows(found: CriticalPoints) -> list[Row]:
                 plain = all(t.coefficient.is_Rational for t in law.law.terms if t.coefficient.is_number)
                 rows += out.law_rows(quantity, _short(law), section, digits=not plain)
     number = sp.Integer(len(found))
-    return [*rows, Row("All critical points", "isolated points", number, r"\text{isolated points}", _status(found))]
+    return [
+        *rows,
+        TableRow("All critical points", "isolated points", number, r"\text{isolated points}", _status(found)),
+    ]
 
 
 def _status(found: CriticalPoints | FixedPoints) -> str:
@@ -134,38 +137,38 @@ def _short(law: DepthLaw) -> DepthLaw:
     return replace(law, terms=terms)
 
 
-def fixed_rows(found: FixedPoints, at: str) -> list[Row]:
+def fixed_rows(found: FixedPoints, at: str) -> list[TableRow]:
     """Every fixed point at one place as table rows."""
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for i, p in enumerate(found, 1):
         section = f"Fixed point {i if len(found) > 1 else ''}".rstrip() + f" at {at} ({p.stability}, {p.phase})"
         if p.K.value.free_symbols:
-            rows.append(Row(section, "K*", Words("any K", r"\text{any } K"), r"K^\ast", p.K.message))
+            rows.append(TableRow(section, "K*", Words("any K", r"\text{any } K"), r"K^\ast", p.K.message))
         else:
             rows += _shown("K*", p.K, section, r"K^\ast")
         rows += _shown("chi_J", p.chi_J, section, r"\chi_J") + _shown("chi_K", p.chi_K, section, r"\chi_K")
-        rows.append(Row(section, "xi", _layers(p.xi), r"\xi"))
+        rows.append(TableRow(section, "xi", _layers(p.xi), r"\xi"))
         if p.stability != "neutral":
-            rows.append(Row(section, "basin", _interval(p.basin), r"K^1"))
+            rows.append(TableRow(section, "basin", _interval(p.basin), r"K^1"))
     section = f"All fixed points at {at}"
     if found.unbounded:
-        rows.append(Row(section, "unbounded from", _interval(found.unbounded), r"K^\ell \to \infty:\ K^1"))
-    return [*rows, Row(section, "number", sp.Integer(len(found)), r"\text{number}", _status(found))]
+        rows.append(TableRow(section, "unbounded from", _interval(found.unbounded), r"K^\ell \to \infty:\ K^1"))
+    return [*rows, TableRow(section, "number", sp.Integer(len(found)), r"\text{number}", _status(found))]
 
 
-def phase_rows(phase: Phase | str | None, at: str, norm: sp.Expr) -> list[Row]:
+def phase_rows(phase: Phase | str | None, at: str, norm: sp.Expr) -> list[TableRow]:
     """Where a network with this input ends, as table rows."""
     section = f"Phase at {at}, Q0 = {norm}"
     if not isinstance(phase, Phase):
-        return [Row(section, "phase", Words("undecided", r"\text{undecided}"), r"\text{phase}", phase or "")]
+        return [TableRow(section, "phase", Words("undecided", r"\text{undecided}"), r"\text{phase}", phase or "")]
     more = "Other input norms end in another state." if phase.bistable else ""
-    rows = [Row(section, "phase", Words(phase.name, rf"\text{{{phase.name}}}"), r"\text{phase}", more)]
+    rows = [TableRow(section, "phase", Words(phase.name, rf"\text{{{phase.name}}}"), r"\text{phase}", more)]
     if phase.fixed_point is None:
-        rows.append(Row(section, "K* reached", Words("none: K grows without bound", r"\infty"), r"K^\ast"))
+        rows.append(TableRow(section, "K* reached", Words("none: K grows without bound", r"\infty"), r"K^\ast"))
     elif not phase.fixed_point.K.value.free_symbols:
-        rows.append(Row(section, "K* reached", _digits(phase.fixed_point.K), r"K^\ast"))
-    rows.append(Row(section, "chi_J*", _digits(phase.chi_J), r"\chi_J^\ast"))
-    return [*rows, Row(section, "xi", _layers(phase.xi), r"\xi")]
+        rows.append(TableRow(section, "K* reached", _digits(phase.fixed_point.K), r"K^\ast"))
+    rows.append(TableRow(section, "chi_J*", _digits(phase.chi_J), r"\chi_J^\ast"))
+    return [*rows, TableRow(section, "xi", _layers(phase.xi), r"\xi")]
 
 
 def _layers(xi: float) -> Words:

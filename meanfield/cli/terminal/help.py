@@ -41,7 +41,7 @@ class Command(typer.core.TyperCommand):
             raise
 
 
-class Group(typer.core.TyperGroup):
+class ProgramGroup(typer.core.TyperGroup):
     """The program."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -15,7 +15,7 @@ from meanfield.recipes.audit.keys import Reading, taken
 from meanfield.recipes.audit.recognition import outside, recognized, section
 from meanfield.recipes.description.recipe_report import Comparison, Report
 from meanfield.recipes.one_recipe import Recipe
-from meanfield.recipes.rows.recipe_row import Row, made
+from meanfield.recipes.rows.recipe_row import RecipeRow, made
 
 PASSES = ("token", "value", "output", "up", "down")  # matrices that everything passes through
 
@@ -109,7 +109,7 @@ def audit(config: Any, *, reader: object = None) -> Audit:
 def _recipe(found: Reading) -> Recipe:
     """The recipe at its sizes, with every matrix that all passes through drawn at random."""
     sizes = {name: value for name, value in found.sizes.items() if value is not None}
-    row = Row(f"config: {found.row}", found.make, found.laws, sizes, found.source, found.more, found.notes)
+    row = RecipeRow(f"config: {found.row}", found.make, found.laws, sizes, found.source, found.more, found.notes)
     recipe = made(Recipe, replace(row, std=repr(found.std)), {})
     for kind in PASSES:
         if recipe.deviation(kind) == 0:

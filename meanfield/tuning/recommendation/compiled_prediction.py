@@ -21,7 +21,7 @@ INPUT = "input_w"  # the symbol of σ_w of the input layer
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
+class CompiledPrediction:
     """An architecture whose input layer has a σ_w of its own (and no bias) and whose branches share one factor, which
     is the value of a `Scale` that the record leaves open. Without a factor (None) it is 1.
 

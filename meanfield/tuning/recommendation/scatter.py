@@ -13,7 +13,7 @@ from meanfield.comparison.finite_width_allowance import LARGEST
 from meanfield.networks.records import Block, Network
 from meanfield.theory.deriving import derive
 from meanfield.tuning.recommendation.answer import Spread
-from meanfield.tuning.recommendation.compiled_prediction import Prediction
+from meanfield.tuning.recommendation.compiled_prediction import CompiledPrediction
 from meanfield.tuning.recommendation.drawn_tokens import mixes
 from meanfield.tuning.recommendation.fluctuation import of_log_J
 
@@ -32,7 +32,7 @@ def derived(block: Block, place: tuple[float, float, float], depth: int, width: 
 
 
 def measured(
-    record: Network, p: Prediction, depth: int, width: int, tokens: int, networks: int, seed: int
+    record: Network, p: CompiledPrediction, depth: int, width: int, tokens: int, networks: int, seed: int
 ) -> tuple[Spread | None, str]:
     """(how log J scatters over networks that are drawn at this width, why not)."""
     if not networks:
