@@ -12,7 +12,7 @@ from meanfield.networks.records import mlp
 from meanfield.numeric.phases import correlations as module
 from meanfield.theory.asked import kept_answers
 from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.settling import inputs_apart
+from meanfield.theory.depth_limits import inputs_apart
 
 FAR = {"sigma_w": 2, "sigma_b": "1/3"}
 

@@ -139,8 +139,8 @@ presentation.phase_diagram presentation.bias_diagrams presentation.phase_regions
 presentation.phase_maps presentation.phase_tables
 theory.asked.positions theory.asked.architecture_maps theory.asked.kept_answers theory.asked.given_values
 theory.asked.places theory.asked.resting_inputs theory.asked.selection
-theory.settling.inputs_apart theory.settling.one_number theory.settling.acting_positions
-theory.settling.token_correlations theory.settling.attending theory.settling.which_settles
+theory.depth_limits.inputs_apart theory.depth_limits.depth_limit theory.depth_limits.coupled_limits
+theory.depth_limits.token_correlations theory.depth_limits.token_limits theory.depth_limits.which_limit
 theory.verbs.at_a_point theory.verbs.propagating
 theory.verbs.flows theory.verbs.sampling theory.verbs.laws theory.verbs.diagrams
 kernels.loops.pair_loops kernels.loops.hermite_cells kernels.loops.hermite_series kernels.loops.numpy_sums

@@ -22,7 +22,7 @@ from meanfield.numeric.lowering.text import printing
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.nodes.equal_norms import Stretch, stretch
 from meanfield.symbolic.averages.nodes.unequal_norms import Chord, chord
-from meanfield.theory.settling import inputs_apart
+from meanfield.theory.depth_limits import inputs_apart
 from meanfield.theory.verbs import propagating
 
 W, B = math.sqrt(1.5), math.sqrt(0.2)

@@ -26,7 +26,7 @@ class Block:
     def __init__(self, identity=False, free=0.25):
         self.asked, self.identity, self.free = {}, identity, free
 
-    def settle(self, points):
+    def fixed_points(self, points):
         self.asked["settle"] = points.sigma_w.tolist()
         return tuple(np.full((3, points.K.size), 0.5) * [[1], [1.2], [1e-3]])
 

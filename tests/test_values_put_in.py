@@ -30,7 +30,7 @@ from meanfield.theory.asked.given_values import (
     symbols_of,
     with_values,
 )
-from meanfield.theory.settling.acting_positions import _measured
+from meanfield.theory.depth_limits.coupled_limits import _measured
 
 
 def refused(words: str):

@@ -64,11 +64,11 @@ class Plain:
     def __init__(self, gaps: Gaps | None, mu: float):
         self.gaps, self.mu = gaps, mu
 
-    def settle(self, cells: CorrelationCells) -> Found:
+    def fixed_points(self, cells: CorrelationCells) -> Found:
         """(1 - c*, slope, error) where K is finite and χ_J* > 1."""
         assert self.gaps is not None  # a linear f has no such point
         kept = 1 - self.mu**2
-        return self.gaps.settle(cells.K, math.log(kept) - 2 * np.log(cells.sigma_w), kept)
+        return self.gaps.fixed_points(cells.K, math.log(kept) - 2 * np.log(cells.sigma_w), kept)
 
     def is_identity(self, cells: CorrelationCells) -> np.ndarray:
         """Whether every correlation stays, at points with χ_J* = 1."""
@@ -98,7 +98,7 @@ class Plain:
         if ratio[0, -1] <= near:
             gap, slope, error = (np.array([v]) for v in (0.0, 1.0, 0.0))
         else:
-            gap, slope, error = self.gaps.settle(np.array(places[:1]), logs[0, :1, 1], 1.0)
+            gap, slope, error = self.gaps.fixed_points(np.array(places[:1]), logs[0, :1, 1], 1.0)
         own = cells.sigma_w**2 * math.exp(logs[0, 0, 1])
         with np.errstate(invalid="ignore"):
             found = np.array([gap + 0 * own, 1 + own / (own + self.mu**2) * (slope - 1), error + 0 * own])
@@ -123,7 +123,7 @@ class Stepwise:
             grown = run.values["log_distance"][..., 1] - run.values["log_distance"][..., 0]
             return grown - np.log(run.values["K"][..., 1] / K)
 
-    def settle(self, cells: CorrelationCells) -> Found:
+    def fixed_points(self, cells: CorrelationCells) -> Found:
         return self._zeros(cells, cells.K, True)
 
     def is_identity(self, cells: CorrelationCells) -> np.ndarray:
@@ -212,7 +212,7 @@ def ends(cells: CorrelationCells, block: Plain | Stepwise) -> Ends:
         stays = flat[block.is_identity(cells.at(flat))]
         found[:, stays] = math.nan
     if inside.any():
-        found[:, inside] = block.settle(cells.at(inside))
+        found[:, inside] = block.fixed_points(cells.at(inside))
     loose = ~finite & ~np.isnan(cells.chi_J)
     if loose.any():
         found[:, loose] = block.without_K(cells.at(loose))

@@ -19,7 +19,7 @@ from meanfield.symbolic.asymptotics.slow import derivative, slow_approach
 from meanfield.symbolic.asymptotics.slow import taylor as powers_near
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.correlator_laws.local_series import exact
-from meanfield.symbolic.correlator_laws.settings import HalfStable, SlowPoint, settled
+from meanfield.symbolic.correlator_laws.settings import HalfStable, SlowPoint, at_fixed_point
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, CorrelatorSystem
 from meanfield.symbolic.correlator_laws.vanishing_variance import far_enough, names_for, zero_test
 from meanfield.symbolic.criticality.critical_points import ApproachToRoot, CriticalPoint
@@ -93,7 +93,7 @@ def at_point(place: NearFixedPoint) -> CorrelatorSystem:
         return of(number_at(e, *ends))
 
     chi_K, chi_J = sp.diff(recursion["K"], K), sp.diff(recursion["J"], J) if "J" in recursion.names else sp.S.One
-    setting = settled(atoms, value, chi_K, chi_J)
+    setting = at_fixed_point(atoms, value, chi_K, chi_J)
     regime = f"fixed point K* = {float(star):.10g}"
     return CorrelatorSystem(recursion, setting, regime, place.points.status, _digits)
 

@@ -124,7 +124,7 @@ def power_law_at_zero(
     return PowerApproach(calculus, expander, gain, 2, reach, start)
 
 
-class Settled:
+class AtFixedPoint:
     """K comes exponentially close to K*, or, with C_K κ^l, to 0: what is exponentially smaller is left out.
 
     values: the value of a coefficient, as (its size, the exponential it has); chi_K, chi_J: expressions of the two
@@ -157,7 +157,7 @@ def powers_of(e: sp.Expr, chi_K: sp.Expr, chi_J: sp.Expr) -> tuple[int, int]:
     raise MeanFieldError(f"The multiplier {e} is no product of chi_K and chi_J.")
 
 
-def settled(atoms: Atoms, value_at: Callable[[sp.Expr], Exact], chi_K: sp.Expr, chi_J: sp.Expr) -> Settled:
+def at_fixed_point(atoms: Atoms, value_at: Callable[[sp.Expr], Exact], chi_K: sp.Expr, chi_J: sp.Expr) -> AtFixedPoint:
     """K → K* > 0, χ_K ≠ 1. value_at: the number that an expression is at K*, as an exact coefficient."""
     slopes = [atoms.expr(value_at(e)) for e in (chi_K, chi_J)]
     if not all(s > 0 or e == 0 for s, e in zip(slopes, (chi_K, chi_J))):  # of a slope 0 no multiplier is made
@@ -166,10 +166,10 @@ def settled(atoms: Atoms, value_at: Callable[[sp.Expr], Exact], chi_K: sp.Expr, 
     calculus = Calculus(atoms, bases=bases, transient=True)
     rates = [tuple(fmpq(int(s == b)) for b in bases) for s in slopes]
     none = (NONE,) * len(bases)
-    return Settled(calculus, lambda e: (value_at(e), none), chi_K, chi_J, rates)
+    return AtFixedPoint(calculus, lambda e: (value_at(e), none), chi_K, chi_J, rates)
 
 
-def falling(atoms: Atoms, expander: Expander, chi_K: sp.Expr, chi_J: sp.Expr, slope: sp.Expr) -> Settled:
+def falling(atoms: Atoms, expander: Expander, chi_K: sp.Expr, chi_J: sp.Expr, slope: sp.Expr) -> AtFixedPoint:
     """K = C_K κ^l to leading order, κ = χ_K = χ_J at K = 0."""
     calculus = Calculus(atoms, bases=(slope,), transient=True)
     start = sp.Symbol("C_K", positive=True)
@@ -181,7 +181,7 @@ def falling(atoms: Atoms, expander: Expander, chi_K: sp.Expr, chi_J: sp.Expr, sl
         first, c = leading(found)
         return c * atoms.of(start ** sp.Rational(first, 2)), (fmpq(first, 2),)
 
-    return Settled(calculus, value, chi_K, chi_J, [(fmpq(1),), (fmpq(1),)])
+    return AtFixedPoint(calculus, value, chi_K, chi_J, [(fmpq(1),), (fmpq(1),)])
 
 
 class HalfStable(PowerApproach):

@@ -32,7 +32,7 @@ from meanfield.symbolic.criticality.critical_lines import DIGITS, CriticalLine, 
 from meanfield.symbolic.fixed_points.certified_roots import RootInterval, from_ball, value_at
 from meanfield.symbolic.fixed_points.half_line import zeros
 from meanfield.symbolic.recursion import closed
-from meanfield.symbolic.recursions.block_recursions import one_input, opened, plain_form, settles_at_once
+from meanfield.symbolic.recursions.block_recursions import converges_at_once, one_input, opened, plain_form
 from meanfield.symbolic.recursions.coordinate import too_steep
 from meanfield.symbolic.recursions.coordinate_walk import remembered
 
@@ -265,7 +265,7 @@ def critical_points(block: Block) -> CriticalPoints:
         return _held(critical_points(plane[0]), plane[1])
     line = critical_line(block)
     if form is None:
-        return points_on(line, settles_at_once(block))
+        return points_on(line, converges_at_once(block))
     f, mu = form
     if pieces(f, Z[0]).jumps():
         return CriticalPoints((), Status.EXACT, "φ jumps, so chi_J is infinite everywhere")

@@ -330,7 +330,7 @@ def skip_strength(block: Block) -> sp.Symbol | None:
     return None
 
 
-def settles_at_once(block: Block) -> bool:
+def converges_at_once(block: Block) -> bool:
     """Whether K' = (constant) + μ²K: a LayerNorm hides K from the branch."""
     recursion = one_input(block).only("K")
     mu, skip = skip_strength(block), skip_of(block)

@@ -82,7 +82,7 @@ class Maps:
         """The recursion of (K, J) that fixed points, phases and laws are of; behind a BatchNorm K stands for K - K_ab,
         the variance that a batch has by itself, and J for J - J_ab, which grows as J does."""
         if self.kind:
-            return self.acting.settling()
+            return self.acting.limiting_recursion()
         return self.one_input.only("K", "J")
 
     @cached_property

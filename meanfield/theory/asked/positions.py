@@ -187,7 +187,7 @@ class ActingPositions:
                 )
 
     @remembered(maxsize=128)
-    def settling(self) -> Recursion:
+    def limiting_recursion(self) -> Recursion:
         """The recursion of (V, J - J_ab), as (K, J): V = K - K_ab.
 
         Raises: MeanFieldError where it is not closed and K_ab does not settle by itself.
@@ -227,7 +227,7 @@ class ActingPositions:
         """J^{l,l+1} (K - K_ab)^l/(K - K_ab)^{l+1}, where nothing of the state is left in it."""
         if self.kind != "batch":
             raise MeanFieldError("The invariant of a BatchNorm is not available: this block holds none.")
-        recursion = self.settling()
+        recursion = self.limiting_recursion()
         if recursion["J"] == sp.oo:
             raise MeanFieldError(
                 "The invariant of a BatchNorm is not available: J is infinite at every layer (φ jumps)."

@@ -25,7 +25,7 @@ from meanfield.theory.asked.given_values import (
     with_values,
 )
 from meanfield.theory.asked.kept_answers import keeps
-from meanfield.theory.settling.which_settles import settling_of
+from meanfield.theory.depth_limits.which_limit import depth_limit_of
 
 if TYPE_CHECKING:
     from meanfield.numeric.phases.correlations import Correlations
@@ -51,7 +51,7 @@ def fixed_points_at(theory: Maps, /, **parameters) -> FixedPoints:
     """`Theory.fixed_points`."""
     refuse_held(theory, parameters)
     theory, parameters = decided(theory, parameters)
-    return settling_of(theory).fixed_points(place(theory, parameters), doubles(parameters))
+    return depth_limit_of(theory).fixed_points(place(theory, parameters), doubles(parameters))
 
 
 @keeps
@@ -62,7 +62,7 @@ def phase_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Phase:
     norm = exact_number("input_norm", input_norm)
     if not norm.is_number or norm <= 0:
         raise MeanFieldError(f"input_norm must be a number > 0, but {shown(input_norm)} was given.")
-    return settling_of(theory).phase(place(theory, parameters), norm, doubles(parameters))
+    return depth_limit_of(theory).phase(place(theory, parameters), norm, doubles(parameters))
 
 
 @keeps
@@ -70,19 +70,19 @@ def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) ->
     """`Theory.correlations`."""
     theory, parameters = decided(theory, parameters)
     phase, norm = phase_of(theory, input_norm=input_norm, **parameters), exact_number("input_norm", input_norm)
-    return settling_of(theory).correlations(place(theory, parameters), norm, phase)
+    return depth_limit_of(theory).correlations(place(theory, parameters), norm, phase)
 
 
 @keeps
 def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine | OrderChaosLine:
     """`Theory.critical_line`."""
-    return settling_of(theory).line(of)
+    return depth_limit_of(theory).line(of)
 
 
 @keeps
 def critical_points_of(theory: Maps) -> CriticalPoints:
     """`Theory.critical_points`."""
-    return settling_of(theory).critical_points()
+    return depth_limit_of(theory).critical_points()
 
 
 @keeps

@@ -40,8 +40,8 @@ from meanfield.theory.asked.given_values import (
     with_values,
 )
 from meanfield.theory.asked.kept_answers import keeps
-from meanfield.theory.settling.inputs_apart import is_odd
-from meanfield.theory.settling.which_settles import settling_of
+from meanfield.theory.depth_limits.inputs_apart import is_odd
+from meanfield.theory.depth_limits.which_limit import depth_limit_of
 from meanfield.theory.verbs.at_a_point import correlations_of, phase_of, place
 
 #: inside a residual block: the variance behind its inner Dense, mean squared gradients by z, weights and biases
@@ -78,7 +78,7 @@ def depth_law(
             "asked for."
         )
     if attends(theory.block):
-        return settling_of(theory).law(quantity, place(theory, parameters) | ({} if norm is None else {"Q0": norm}))
+        return depth_limit_of(theory).law(quantity, place(theory, parameters) | ({} if norm is None else {"Q0": norm}))
     if isinstance(quantity, str) and quantity in (*CORRELATORS, "Theta"):
         given = {"lambda_w": lambda_w, "lambda_b": lambda_b}
         return _correlator_law(theory, quantity, order, parameters, norm, given, input_ratio, at)
@@ -105,7 +105,7 @@ def depth_law(
     if quantity in closing.QUANTITIES:
         return closing_law(theory, quantity, parameters, norm, correlation)
     values = place(theory, parameters) | ({} if norm is None else {"Q0": norm})
-    return settling_of(theory).law(quantity, values)
+    return depth_limit_of(theory).law(quantity, values)
 
 
 def table_of_phases(theory: Maps, /, *quantities: str, **fixed) -> PhaseTable:
