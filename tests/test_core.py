@@ -29,7 +29,7 @@ numeric.lowering.modules: storage cache module_functions generated_modules
 numeric.lowering.averages: one_gaussian
 numeric.lowering: formulas evaluators generation assembly
 numeric.run: starts vanishing depth_iteration
-theory.asked: architecture_maps given_values places resting_inputs selection
+theory.queries: architecture_maps given_values parameter_points selection zero_inputs
 theory.verbs: propagating
 theory: theory derivation deriving
 """

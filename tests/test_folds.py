@@ -52,7 +52,7 @@ from meanfield.numeric.run.layer_widths import inner_factors, refuse_rigid
 from meanfield.parametrizations import parametrization
 from meanfield.parametrizations.step.step_case import Case
 from meanfield.symbolic.recursions.block_recursions import plain_form, untrained
-from meanfield.theory.asked.given_values import symbols_of, with_values
+from meanfield.theory.queries.given_values import symbols_of, with_values
 from meanfield.tuning.dense_layers import kinds
 
 PACKAGE = Path(mf.__file__).parent

@@ -137,8 +137,9 @@ correlators.linear_networks correlators.derived correlators.depth_laws correlato
 presentation.citation presentation.columns presentation.figures presentation.bias_figures presentation.tables
 presentation.phase_diagram presentation.bias_diagrams presentation.phase_regions presentation.phase_orders
 presentation.phase_maps presentation.phase_tables
-theory.asked.positions theory.asked.architecture_maps theory.asked.kept_answers theory.asked.given_values
-theory.asked.places theory.asked.resting_inputs theory.asked.selection
+theory.queries.coupled_positions theory.queries.architecture_maps theory.queries.stored_answers
+theory.queries.given_values
+theory.queries.parameter_points theory.queries.zero_inputs theory.queries.selection
 theory.depth_limits.inputs_apart theory.depth_limits.depth_limit theory.depth_limits.coupled_limits
 theory.depth_limits.token_correlations theory.depth_limits.token_limits theory.depth_limits.which_limit
 theory.verbs.at_a_point theory.verbs.propagating

@@ -69,9 +69,9 @@ from meanfield.networks.attention import Attention
 from meanfield.networks.folds import activations_of, attends, dense_of, fold, parts, symbols_in, with_activations
 from meanfield.networks.records import OWN, Block, Network, Param, Projection
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.asked.given_values import decided, deviations, double, numbered, of_widths, symbols_of
-from meanfield.theory.asked.places import Place
 from meanfield.theory.derivation import asked_of
+from meanfield.theory.queries.given_values import decided, deviations, double, numbered, of_widths, symbols_of
+from meanfield.theory.queries.parameter_points import ParameterPoint
 from meanfield.theory.theory import Theory
 
 __all__ = [
@@ -153,11 +153,11 @@ def check(
     """
     theory, parameters = asked_of(network, parameters)
     one_point({"sigma_w": sigma_w, "sigma_b": sigma_b}, layerwise)
-    place = Place.of(theory, sigma_w, sigma_b, input_norm, correlation, None, parameters)
+    point = ParameterPoint.of(theory, sigma_w, sigma_b, input_norm, correlation, None, parameters)
     asked = {"sigma_w": sigma_w, "sigma_b": sigma_b}
-    own = {k: None if v is None else place.inputs[k] for k, v in asked.items()}  # the theory is asked with them
-    sigma_w, sigma_b, input_norm, correlation = place.inputs.values()
-    parameters = place.doubles()
+    own = {k: None if v is None else point.inputs[k] for k, v in asked.items()}  # the theory is asked with them
+    sigma_w, sigma_b, input_norm, correlation = point.inputs.values()
+    parameters = point.doubles()
     depth = integer(depth, "The depth", 1, 1 << 24)
     widths = widths_of(width, depth)
     networks, seed = integer(networks, "The number of networks", 2, 1 << 32), integer(seed, "The seed", 0, 1 << 64)

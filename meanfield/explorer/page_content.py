@@ -11,9 +11,9 @@ from meanfield.base.errors import MeanFieldError
 from meanfield.explorer.model import Model, model
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.given_values import decided, double, inside_averages, of_widths, refuse_unknown
-from meanfield.theory.asked.selection import selected
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.given_values import decided, double, inside_averages, of_widths, refuse_unknown
+from meanfield.theory.queries.selection import selected
 from meanfield.theory.verbs.at_a_point import critical_points_of
 
 WIDE = 3.0  # of the plane, unless a critical point lies beyond

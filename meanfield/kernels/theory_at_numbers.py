@@ -24,9 +24,9 @@ from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.run.depth_iteration import first_value
 from meanfield.symbolic.parity import is_odd
 from meanfield.symbolic.recursion import Recursion
-from meanfield.theory.asked.architecture_maps import Maps, described
-from meanfield.theory.asked.resting_inputs import jumps_at_rest
-from meanfield.theory.asked.selection import selected
+from meanfield.theory.queries.architecture_maps import Maps, described
+from meanfield.theory.queries.selection import selected
+from meanfield.theory.queries.zero_inputs import jumps_at_zero
 from meanfield.theory.verbs.propagating import run
 
 DEPTH = "L"  # the parameter that stands for the number of blocks
@@ -243,7 +243,7 @@ class TheoryAtNumbers:
     def refuse_zero(self, K: np.ndarray) -> None:
         """A sentence where an input is 0 and φ jumps there. K: (layers, inputs) from layer 1 on."""
         zero = np.argwhere(K == 0)
-        if not zero.size or self.theta or not jumps_at_rest(self.theory, self.given):
+        if not zero.size or self.theta or not jumps_at_zero(self.theory, self.given):
             return
         raise MeanFieldError(
             f"The kernel is not available: input {zero[0][1]} is 0 at layer {zero[0][0] + 1}, where φ jumps: φ(0) is "

@@ -21,8 +21,8 @@ from meanfield.symbolic.coordinates import COORDINATES, in_coordinates
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.block_recursions import one_input_averages, without_tilt
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.selection import selected
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.selection import selected
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -180,7 +180,7 @@ class Theory(Maps):
         >>> theory.batch_invariant()
         pi/(-1 + pi)
         """
-        from meanfield.theory.asked.positions import ActingPositions
+        from meanfield.theory.queries.coupled_positions import ActingPositions
 
         return ActingPositions(self.block, self.first, self.batch).invariant()
 

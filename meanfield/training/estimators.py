@@ -13,8 +13,8 @@ from meanfield.prediction.predict import TRAINS, moment, ridge_of, solved
 from meanfield.prediction.solvers.solver_choice import asked, chosen
 from meanfield.prediction.solvers.spectrum import spectrum
 from meanfield.prediction.solvers.system import EPS, System
-from meanfield.theory.asked.given_values import mapping
 from meanfield.theory.derivation import asked_of
+from meanfield.theory.queries.given_values import mapping
 
 try:
     from scipy.special import ndtr

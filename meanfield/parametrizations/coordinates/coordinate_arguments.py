@@ -19,8 +19,8 @@ from meanfield.parametrizations.one_parametrization import Parametrization
 from meanfield.parametrizations.published import parametrization as named
 from meanfield.parametrizations.step.step_case import Case
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.asked.given_values import deviations, double, with_values
 from meanfield.theory.derivation import asked_of
+from meanfield.theory.queries.given_values import deviations, double, with_values
 
 LARGE = 1e60  # size of inputs and slopes
 INPUT_DIMENSION = 64  # of inputs that are drawn

@@ -15,7 +15,7 @@ from meanfield.networks.roles import HEADS
 from meanfield.recipes.description.described import Described
 from meanfield.recipes.description.first_passes import run
 from meanfield.recipes.description.matrix_laws import normal
-from meanfield.theory.asked.kept_answers import answered
+from meanfield.theory.queries.stored_answers import answered
 from meanfield.tuning.recommendation.blockwise import BlockwiseRun, Follow
 from meanfield.tuning.recommendation.token_networks import LEAST, chosen
 

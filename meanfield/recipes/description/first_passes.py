@@ -13,7 +13,7 @@ from meanfield.networks.folds import dense_of, fold, mixing, rebuild
 from meanfield.networks.records import Block, Network
 from meanfield.recipes.description.described import Described
 from meanfield.symbolic.series.asymptotic_law import Law
-from meanfield.theory.asked.kept_answers import answered
+from meanfield.theory.queries.stored_answers import answered
 from meanfield.theory.theory import Theory
 from meanfield.tuning.recommendation.blockwise import FOLLOWED, BlockwiseRun, followed
 from meanfield.tuning.recommendation.token_networks import quick

@@ -20,8 +20,8 @@ from meanfield.symbolic.criticality.critical_points import CriticalPoints, criti
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoints
 from meanfield.symbolic.recursion import Recursion
-from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.depth_limits.inputs_apart import correlations_apart
+from meanfield.theory.queries.architecture_maps import Maps
 
 if TYPE_CHECKING:
     from meanfield.numeric.phases.correlations import Correlations

@@ -32,8 +32,8 @@ from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.attention_rule import DIFFERENCE
 from meanfield.symbolic.recursions.first import begun
 from meanfield.symbolic.recursions.tokens.collapse import collapsed, score_variances
-from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.depth_limits.depth_limit import DepthLimit, Values
+from meanfield.theory.queries.architecture_maps import Maps
 
 if TYPE_CHECKING:
     from meanfield.numeric.phases.correlations import Correlations

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from meanfield.networks.folds import attends
-from meanfield.theory.asked.architecture_maps import Maps
 from meanfield.theory.depth_limits.coupled_limits import BatchDepthLimit, CoupledDepthLimit
 from meanfield.theory.depth_limits.depth_limit import DepthLimit
 from meanfield.theory.depth_limits.token_limits import TokensAlike
+from meanfield.theory.queries.architecture_maps import Maps
 
 
 def depth_limit_of(theory: Maps) -> DepthLimit:

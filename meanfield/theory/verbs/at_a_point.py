@@ -1,4 +1,4 @@
-"""What holds at one place (σ_w, σ_b): fixed points, the phase, correlations; and lines of one correlation."""
+"""What holds at one point (σ_w, σ_b): fixed points, the phase, correlations; and lines of one correlation."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from meanfield.symbolic.criticality.rounding import doubles
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoints
 from meanfield.symbolic.recursions.block_recursions import one_dense, plain_form
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.given_values import (
+from meanfield.theory.depth_limits.which_limit import depth_limit_of
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.given_values import (
     decided,
     exact_number,
     refuse_held,
     refuse_unknown,
     with_values,
 )
-from meanfield.theory.asked.kept_answers import keeps
-from meanfield.theory.depth_limits.which_limit import depth_limit_of
+from meanfield.theory.queries.stored_answers import keeps
 
 if TYPE_CHECKING:
     from meanfield.numeric.phases.correlations import Correlations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from meanfield.symbolic.criticality.order_chaos import OrderChaosLine
 
 
-def place(theory: Maps, given: dict) -> dict[str, sp.Expr]:
+def values_at(theory: Maps, given: dict) -> dict[str, sp.Expr]:
     """Exact values of σ_w, σ_b and parameters, each known to the recursion, σ and μ ≥ 0."""
     known = ("sigma_w", "sigma_b", *symbols_in(theory.block), *(("tokens",) if attends(theory.block) else ()))
     refuse_unknown(given, theory.one_input, also=known)
@@ -51,7 +51,7 @@ def fixed_points_at(theory: Maps, /, **parameters) -> FixedPoints:
     """`Theory.fixed_points`."""
     refuse_held(theory, parameters)
     theory, parameters = decided(theory, parameters)
-    return depth_limit_of(theory).fixed_points(place(theory, parameters), doubles(parameters))
+    return depth_limit_of(theory).fixed_points(values_at(theory, parameters), doubles(parameters))
 
 
 @keeps
@@ -62,7 +62,7 @@ def phase_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Phase:
     norm = exact_number("input_norm", input_norm)
     if not norm.is_number or norm <= 0:
         raise MeanFieldError(f"input_norm must be a number > 0, but {shown(input_norm)} was given.")
-    return depth_limit_of(theory).phase(place(theory, parameters), norm, doubles(parameters))
+    return depth_limit_of(theory).phase(values_at(theory, parameters), norm, doubles(parameters))
 
 
 @keeps
@@ -70,7 +70,7 @@ def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) ->
     """`Theory.correlations`."""
     theory, parameters = decided(theory, parameters)
     phase, norm = phase_of(theory, input_norm=input_norm, **parameters), exact_number("input_norm", input_norm)
-    return depth_limit_of(theory).correlations(place(theory, parameters), norm, phase)
+    return depth_limit_of(theory).correlations(values_at(theory, parameters), norm, phase)
 
 
 @keeps

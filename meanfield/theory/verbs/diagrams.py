@@ -14,8 +14,10 @@ from meanfield.base.symbols import J
 from meanfield.networks.folds import attends, skip_of
 from meanfield.networks.records import OWN, Param
 from meanfield.symbolic.recursions.block_recursions import plain_form
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.given_values import (
+from meanfield.theory.depth_limits.inputs_apart import is_odd
+from meanfield.theory.depth_limits.which_limit import depth_limit_of
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.given_values import (
     decided,
     deviations,
     double,
@@ -26,15 +28,13 @@ from meanfield.theory.asked.given_values import (
     symbols_of,
     with_values,
 )
-from meanfield.theory.asked.kept_answers import keeps
-from meanfield.theory.depth_limits.inputs_apart import is_odd
-from meanfield.theory.depth_limits.which_limit import depth_limit_of
+from meanfield.theory.queries.stored_answers import keeps
 from meanfield.theory.verbs.at_a_point import (
     correlations_of,
     line_and_points,
     neutrality_line_of,
     phase_of,
-    place,
+    values_at,
 )
 from meanfield.theory.verbs.laws import closing_law, growing_law
 
@@ -164,7 +164,7 @@ def initial_bias(theory: Maps, /, *, input_norm: object = 1, correlation: object
             law = growing_law(theory, "gamma", parameters) if abs(cosine) != 1 else None
             grown = law is not None
     powers = all(a.homogeneity is not None for a in theory.activations)
-    plain = powers or place(theory, parameters).get("sigma_w") == 0
+    plain = powers or values_at(theory, parameters).get("sigma_w") == 0
     # how γ gets there is not known (z**2), or it starts where every other start ends (z**3), but where that is
     if (law is None or law.regime.endswith("c stays 0")) and found is None and plain:
         with suppress(MeanFieldError):

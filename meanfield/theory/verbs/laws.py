@@ -29,8 +29,10 @@ from meanfield.symbolic.criticality.critical_points import CriticalPoint
 from meanfield.symbolic.recursion import c0 as start_c0
 from meanfield.symbolic.recursions.block_recursions import plain_form
 from meanfield.symbolic.steps import Domain
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.given_values import (
+from meanfield.theory.depth_limits.inputs_apart import is_odd
+from meanfield.theory.depth_limits.which_limit import depth_limit_of
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.given_values import (
     decided,
     double,
     exact_number,
@@ -39,10 +41,8 @@ from meanfield.theory.asked.given_values import (
     require_cosine,
     with_values,
 )
-from meanfield.theory.asked.kept_answers import keeps
-from meanfield.theory.depth_limits.inputs_apart import is_odd
-from meanfield.theory.depth_limits.which_limit import depth_limit_of
-from meanfield.theory.verbs.at_a_point import correlations_of, phase_of, place
+from meanfield.theory.queries.stored_answers import keeps
+from meanfield.theory.verbs.at_a_point import correlations_of, phase_of, values_at
 
 #: inside a residual block: the variance behind its inner Dense, mean squared gradients by z, weights and biases
 OF_BLOCKS = ("K[1]", "G_z", "G_w[1]", "G_b[1]", "G_w[2]", "G_b[2]")
@@ -78,7 +78,9 @@ def depth_law(
             "asked for."
         )
     if attends(theory.block):
-        return depth_limit_of(theory).law(quantity, place(theory, parameters) | ({} if norm is None else {"Q0": norm}))
+        return depth_limit_of(theory).law(
+            quantity, values_at(theory, parameters) | ({} if norm is None else {"Q0": norm})
+        )
     if isinstance(quantity, str) and quantity in (*CORRELATORS, "Theta"):
         given = {"lambda_w": lambda_w, "lambda_b": lambda_b}
         return _correlator_law(theory, quantity, order, parameters, norm, given, input_ratio, at)
@@ -104,7 +106,7 @@ def depth_law(
         return _scheduled_law(theory, quantity, parameters)
     if quantity in closing.QUANTITIES:
         return closing_law(theory, quantity, parameters, norm, correlation)
-    values = place(theory, parameters) | ({} if norm is None else {"Q0": norm})
+    values = values_at(theory, parameters) | ({} if norm is None else {"Q0": norm})
     return depth_limit_of(theory).law(quantity, values)
 
 
@@ -156,7 +158,7 @@ def _correlator_law(
     refuse_unknown(parameters, theory.one_input, also=("sigma_w", "sigma_b"))
     one = theory.one_input
     one = one.only("K", "J") if one["J"] != sp.oo else one.only("K")
-    at_ = place(theory, own) | ({} if norm is None else {"Q0": norm})
+    at_ = values_at(theory, own) | ({} if norm is None else {"Q0": norm})
     return large_depth(theory.block, theory.first, one, quantity, at_, given, ratio, terms, at)
 
 
@@ -224,7 +226,7 @@ def closing_law(
 ) -> _depth.DepthLaw:
     """The law of c, γ or the distance of two inputs of input norm `norm` (1 unless given) and this cosine (0 unless
     given); growing: whether one may be looked for where K grows."""
-    values, norm = place(theory, parameters), sp.S.One if norm is None else norm
+    values, norm = values_at(theory, parameters), sp.S.One if norm is None else norm
     cosine = sp.S.Zero if correlation is None else exact_number("correlation", correlation)
     require_cosine(cosine, correlation)
     missing = [s.name for s in theory.one_input.only("K", "J").parameters if s.name not in (*values, "Q0")]

@@ -17,8 +17,8 @@ from meanfield.networks.folds import activations_of, dense_of, fold, mixing, sym
 from meanfield.networks.records import Block, Dense, Param
 from meanfield.numeric.tokens.drawn_heads import workspace
 from meanfield.numeric.tokens.token_sampling import Sampled, SamplingSetting, draw_all
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.places import Place
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.parameter_points import ParameterPoint
 
 QUANTITIES = ("K", "K_ab", "J", "chi")
 NOTED = ("branch", "entropy", "query_share", "scores")  # of every skip, and of every Attention
@@ -48,12 +48,14 @@ def run_sample(
     **parameters: object,
 ) -> Sampled:
     """`Theory.sample`."""
-    theory, place = Place.of(theory, sigma_w, sigma_b, input_norm, correlation, None, parameters).decided(theory)
-    theory, place = place.numbered(theory)
+    theory, point = ParameterPoint.of(theory, sigma_w, sigma_b, input_norm, correlation, None, parameters).decided(
+        theory
+    )
+    theory, point = point.numbered(theory)
     block, first = theory.block, theory.first
-    values = {"sigma_w": place.sigma_w, "sigma_b": place.sigma_b} | place.doubles()
+    values = {"sigma_w": point.sigma_w, "sigma_b": point.sigma_b} | point.doubles()
     one_point(values, layerwise)
-    size, cosine = place.input_norm, place.correlation
+    size, cosine = point.input_norm, point.correlation
     given = None if gram is None else _given(gram, tokens, size, cosine)
     if tokens is None and given is None:
         raise MeanFieldError(

@@ -12,8 +12,8 @@ import numpy as np
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.networks.folds import has_skip
 from meanfield.networks.records import Block, Dense, Network, Param
-from meanfield.theory.asked.given_values import symbols_of
 from meanfield.theory.deriving import derive
+from meanfield.theory.queries.given_values import symbols_of
 from meanfield.theory.theory import Theory
 from meanfield.tuning.dense_layers import BRANCH, own_deviations, with_scales, without_open_scales
 

@@ -15,9 +15,9 @@ from meanfield.networks.folds import attends, has_skip, parts, with_dense
 from meanfield.networks.records import OWN, Block, Dense, Network, Param, exact
 from meanfield.numeric.phases.float_roots import sides
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.asked.given_values import symbols_of, with_values
 from meanfield.theory.derivation import asked_of
 from meanfield.theory.deriving import derive
+from meanfield.theory.queries.given_values import symbols_of, with_values
 from meanfield.tuning.dense_layers import chosen as values_of
 from meanfield.tuning.dense_layers import filled, kinds, open_scales, own_deviations, without_open_scales
 from meanfield.tuning.recommendation.answer import Layer, Point, Predicted, Recommendation

@@ -6,8 +6,8 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.quantities import GRADIENTS, KINDS, QUANTITIES, made_of, recursion_of
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.coordinate_walk import remembered
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.given_values import listed
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.given_values import listed
 
 
 @remembered(maxsize=512)

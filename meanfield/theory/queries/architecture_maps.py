@@ -29,7 +29,7 @@ from meanfield.symbolic.recursions.coordinate_walk import Rates
 from meanfield.symbolic.recursions.first import begun
 from meanfield.symbolic.recursions.gradient_recursions import gradients
 
-ACTING.rare({"batch": "theory.asked.positions", "tokens": "theory.asked.positions"})
+ACTING.rare({"batch": "theory.queries.coupled_positions", "tokens": "theory.queries.coupled_positions"})
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Maps:
 
     @cached_property
     def acting(self) -> Any:
-        """What is asked of positions that act on each other (`theory.asked.positions`)."""
+        """What is asked of positions that act on each other (`theory.queries.coupled_positions`)."""
         return ACTING[self.kind](self.block, self.first, self.batch)
 
     @cached_property
