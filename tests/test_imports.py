@@ -54,7 +54,7 @@ symbolic.series.truncated symbolic.series.exponential_sums symbolic.series.asymp
 symbolic.series.expression_series
 symbolic.averages.base symbolic.averages.closed_form symbolic.averages.dominant symbolic.averages.singular_ends
 symbolic.averages.oscillatory_half_lines symbolic.averages.enclosure symbolic.averages.nested
-symbolic.averages.existence symbolic.averages.node symbolic.averages.asked
+symbolic.averages.existence symbolic.averages.node symbolic.averages.user_averages
 symbolic.averages.nodes.equal_norms symbolic.averages.nodes.unequal_norms symbolic.averages.nodes.group_functions
 symbolic.averages.nodes.maxima symbolic.averages.nodes.pools symbolic.averages.nodes.softmax_digits
 symbolic.averages.nodes.overlap symbolic.averages.nodes.spheres symbolic.averages.nodes.shared_averages
@@ -76,7 +76,7 @@ symbolic.recursions.gradient_recursions
 symbolic.recursions.tokens.exchangeable symbolic.recursions.tokens.shares
 symbolic.recursions.tokens.collapse symbolic.recursions.tokens.two_sequences
 symbolic.fixed_points.certified_roots symbolic.fixed_points.exclusion symbolic.fixed_points.marginality
-symbolic.fixed_points.half_line symbolic.fixed_points.touching symbolic.fixed_points.variance_map
+symbolic.fixed_points.half_line symbolic.fixed_points.double_zeros symbolic.fixed_points.variance_map
 symbolic.fixed_points.products symbolic.fixed_points.all_fixed_points
 symbolic.asymptotics.scaling symbolic.asymptotics.slow symbolic.asymptotics.depth symbolic.asymptotics.exponent_cells
 symbolic.asymptotics.log_growth symbolic.asymptotics.comparing

@@ -225,7 +225,7 @@ def test_a_dropped_pairing_is_seen():
     G1, K1 = correlator_map("G1"), correlator_map("K").subs(C_b, 0)
     for gone in range(9):
         kept = [p for i, p in enumerate(made.pairings) if i != gone]
-        sums = weight_averages._told_apart(kept, n)
+        sums = weight_averages._distinguished(kept, n)
         one = weight_averages._expanded(sums[s], first_order)
         whole = made.expanded(first_order)[s]
         assert sp.expand(whole[1] - 2 * K1 * G1 - right) == 0

@@ -15,7 +15,7 @@ from meanfield.symbolic.asymptotics.scaling import _integrated, decay, logarithm
 from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, expression, of, rational
 from meanfield.symbolic.series.difference import solved
-from meanfield.symbolic.series.exponents import NONE, Basis, NoFurther
+from meanfield.symbolic.series.exponents import NONE, Basis, NoHigherOrder
 from meanfield.symbolic.series.recurrences import along, growing, put_in
 from meanfield.symbolic.series.ring import UNIT, Ring, any_logs, key, plus
 from meanfield.symbolic.series.truncated import Calculus, Truncated
@@ -89,7 +89,7 @@ def test_a_growing_sequence_against_its_orbit():
     with pytest.raises(AssertionError, match="the orbit is another"):
         assert_follows_an_orbit(4, 2e-5, continuous=True)
     ring = ring_to(1)
-    with pytest.raises(NoFurther, match="The expansion of K at large depth does not converge"):
+    with pytest.raises(NoHigherOrder, match="The expansion of K at large depth does not converge"):
         put_in(lambda x: plus(x, {UNIT: ONE}), "K")
     assert growing(ring, {}, ZERO) == {}
 

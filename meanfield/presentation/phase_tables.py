@@ -30,8 +30,8 @@ from meanfield.presentation.phase_regions import (
 )
 from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.exponent_cells import At, Cell, PartitionNode, partition
-from meanfield.symbolic.asymptotics.higher_order.higher_order_laws import further
-from meanfield.symbolic.asymptotics.higher_order.higher_order_pairs import further_pair
+from meanfield.symbolic.asymptotics.higher_order.higher_order_laws import higher_order_law
+from meanfield.symbolic.asymptotics.higher_order.higher_order_pairs import higher_order_pair
 from meanfield.symbolic.asymptotics.higher_order.series_solution import Corrections
 from meanfield.symbolic.asymptotics.log_growth import CONSTANT, Growth, value_of
 from meanfield.symbolic.asymptotics.schedules.branch import Branch
@@ -503,7 +503,7 @@ def phase_table(branch: Branch, asked: tuple[str, ...]) -> PhaseTable:
     return PhaseTable(branch, quantities, *phase_tree(branch, quantities))
 
 
-def further_law(branch: Branch, asked: str, order: int) -> ScheduledLaw:
+def higher_order_law_of(branch: Branch, asked: str, order: int) -> ScheduledLaw:
     """The law of one quantity with `order` further terms; every exponent of the branch must be a number."""
     if branch.norm or branch.knows_depth:
         where = "behind a LayerNorm" if branch.norm else "where variances fall with the total depth (total=)"
@@ -517,7 +517,7 @@ def further_law(branch: Branch, asked: str, order: int) -> ScheduledLaw:
     (regime,) = regimes
     lead = laws_of(regime, solver, (name,))[name]
     if name in PAIR:
-        law, corrections = further_pair(branch, regime, pair_laws(solver, regime), name, lead, order)
+        law, corrections = higher_order_pair(branch, regime, pair_laws(solver, regime), name, lead, order)
     else:
-        law, corrections = further(branch, regime, name, lead, order)
+        law, corrections = higher_order_law(branch, regime, name, lead, order)
     return ScheduledLaw(name, law, regime.regime, regime.basin, corrections=corrections)

@@ -24,7 +24,7 @@ from meanfield.functions.elementary import head_of
 from meanfield.functions.growth import Bound, bound
 from meanfield.functions.piecewise import Pieces, half_line, pieces
 from meanfield.symbolic.averages.dominant import far_form
-from meanfield.symbolic.averages.oscillatory_half_lines import half_range, waves_of
+from meanfield.symbolic.averages.oscillatory_half_lines import half_range, oscillation_of
 from meanfield.symbolic.averages.singular_ends import SingularEnd, poles, singular_end
 
 # ---------------------------------------------------------------------------------------------------- one Gaussian
@@ -226,7 +226,7 @@ def _integrate_piece(expr: sp.Expr, m: arb, s: arb, a: arb, b: arb, side: int = 
     if a is b or expr == 0 or not a < b:
         return arb(0)
     if side:  # many periods over a half line: the path is moved off the real line
-        found = waves_of(expr)
+        found = oscillation_of(expr)
         waved = None if found is None else half_range(found, m, s, m + s * (a if side > 0 else b), side)
         if found is not None and waved is not None:
             return waved + _integrate_piece(found.still, m, s, a, b)

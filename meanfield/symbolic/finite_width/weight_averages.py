@@ -247,7 +247,7 @@ def average_over_weights(
     monomials, pairings = paired(
         factors, ensemble, variance, bias, fan_in if size is None else sp.sympify(size), fan_in
     )
-    return WeightAverage(of, monomials, ensemble, pairings, _told_apart(pairings, fan_in))
+    return WeightAverage(of, monomials, ensemble, pairings, _distinguished(pairings, fan_in))
 
 
 def paired(
@@ -294,7 +294,7 @@ def _fields(f: sp.Expr) -> list[sp.Expr]:
     return [a for a in f.atoms(sp.Function) if labels_of(a)]
 
 
-def _told_apart(pairings: Sequence[LabelPairing], fan_in: sp.Expr) -> dict[Structure, dict[sp.Expr, sp.Expr]]:
+def _distinguished(pairings: Sequence[LabelPairing], fan_in: sp.Expr) -> dict[Structure, dict[sp.Expr, sp.Expr]]:
     """Sums over all labels as sums over different neurons: n(n − 1)… times the average of one term."""
     found: dict[Structure, dict[sp.Expr, sp.Expr]] = {}
     for one in pairings:

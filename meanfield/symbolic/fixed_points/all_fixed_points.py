@@ -25,9 +25,10 @@ from meanfield.functions.reading.parser import expression
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average, average, outermost
 from meanfield.symbolic.fixed_points.certified_roots import RootInterval, enclose, from_ball, rational, sign_at
+from meanfield.symbolic.fixed_points.double_zeros import TOUCHES, double_zeros
 from meanfield.symbolic.fixed_points.half_line import Zeros, zeros
 from meanfield.symbolic.fixed_points.marginality import (
-    beside_one,
+    digits_near_one,
     gap_of,
     is_contracting,
     length_of,
@@ -38,7 +39,6 @@ from meanfield.symbolic.fixed_points.marginality import (
     slope_of_number,
 )
 from meanfield.symbolic.fixed_points.products import product_zeros, products, rises
-from meanfield.symbolic.fixed_points.touching import TOUCHES, touched
 from meanfield.symbolic.fixed_points.variance_map import (
     at_zero_value,
     increases,
@@ -243,7 +243,7 @@ def short(s: Solution) -> str:
 
 def short_chi(s: Solution) -> str:
     """The same of a χ, whose distance from 1 is shown where it is small."""
-    return beside_one(s) or short(s)
+    return digits_near_one(s) or short(s)
 
 
 def _end(e: sp.Expr) -> str:
@@ -386,9 +386,9 @@ def _sign_of(e: sp.Expr) -> int | None:
 def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
     """The points with the sign of K' - K on either side of each, which says what they attract."""
     slope = sp.diff(step, K)
-    touching = touched(gain, slope, found)
-    if touching:
-        found = replace(found, roots=tuple(sorted((*found.roots, *touching), key=lambda r: r.lo)))
+    doubled = double_zeros(gain, slope, found)
+    if doubled:
+        found = replace(found, roots=tuple(sorted((*found.roots, *doubled), key=lambda r: r.lo)))
     found = _with_orders(gain, slope, found)
     start = None if zero is None else _sign_of(zero)
     edges: list[tuple[sp.Expr, RootInterval | None]] = [(sp.S.Zero, None)] if start == 0 else []
@@ -443,12 +443,12 @@ def _with_orders(gain: sp.Expr, slope: sp.Expr, found: Zeros) -> Zeros:
     if found.most in (0, 1):
         return found
     places = [None if not r.crosses else multiple_root(gain, slope, r) for r in found.roots]
-    touching = [not r.crosses and r.exact is not None for r in found.roots]
-    if not any(p is not None for p in places) and not any(touching):
+    doubled = [not r.crosses and r.exact is not None for r in found.roots]
+    if not any(p is not None for p in places) and not any(doubled):
         return found
     roots = tuple(r if p is None else replace(r, exact=p) for r, p in zip(found.roots, places))
     # where the expression touches 0 its order is even: 2 at least
-    orders = [2 if t else 1 if p is None else order_of(closed(gain), p) or 1 for t, p in zip(touching, places)]
+    orders = [2 if t else 1 if p is None else order_of(closed(gain), p) or 1 for t, p in zip(doubled, places)]
     if found.complete or sum(orders) != found.most:
         return replace(found, roots=roots)
     return replace(found, roots=roots, complete=True, outside=True, reason="")

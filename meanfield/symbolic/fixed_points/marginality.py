@@ -169,7 +169,7 @@ def length_of(chi: Solution) -> float:
     return float((1 / size).mid()) if size > 0 else float("nan")
 
 
-def beside_one(chi: Solution) -> str | None:
+def digits_near_one(chi: Solution) -> str | None:
     """χ as text where it is so close to 1 that 12 digits would not show on which side; None elsewhere."""
     if not chi.value.is_number or chi.value in (sp.nan, sp.oo):
         return None

@@ -81,7 +81,7 @@ class AttentionCoordinate(Coordinate):
 @rule(Attention)
 def _attention(block: Attention, x: Coordinate, walk: Walk) -> Coordinate:
     """x → the heads' outputs."""
-    x = walk.named(walk.settled(x))
+    x = walk.named(walk.as_gaussian(x))
     if x.positions == 1 and walk.kind == "tokens":
         query, key = (walk(one, x).law for one in (block.query, block.key))
         if block.scale != "1/d":  # per distance/2 of the signal at the block's start

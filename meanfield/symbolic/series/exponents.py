@@ -24,7 +24,7 @@ LARGEST = 10**6  # coefficient of an integer relation that is looked for
 NONE = fmpq(0)
 
 
-class NoFurther(MeanFieldError):
+class NoHigherOrder(MeanFieldError):
     """Further terms are not derived here; the sentence says why."""
 
 
@@ -114,7 +114,9 @@ class Basis:
         a sum that it is not proved to be."""
         number = sp.sympify(number)
         if number.free_symbols:
-            raise NoFurther(f"Further terms need a number for {what}, which is {number}; give the σ's and β's numbers.")
+            raise NoHigherOrder(
+                f"Further terms need a number for {what}, which is {number}; give the σ's and β's numbers."
+            )
         held = any(hasattr(n, "tex_letter") for n in sp.preorder_traversal(number))
         front, rest = (number if held else sp.expand(number)).as_coeff_Add()
         a: Any = rational(front)
@@ -151,7 +153,9 @@ class Basis:
             a, *parts = relation
             guess = sp.Add(expression(a), *[expression(c) * n for c, n in zip(parts, self.names)])
             if not is_zero(value - guess):
-                raise NoFurther(f"Whether {what}, {name}, is {guess} is not decided, and a logarithm depends on it.")
+                raise NoHigherOrder(
+                    f"Whether {what}, {name}, is {guess} is not decided, and a logarithm depends on it."
+                )
             return a, span(dict(enumerate(parts)))
         self.names.append(name)
         self.values.append(rational(sp.Rational(digits)))

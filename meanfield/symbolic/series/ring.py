@@ -18,7 +18,7 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of
-from meanfield.symbolic.series.exponents import NONE, Basis, NoFurther, Span
+from meanfield.symbolic.series.exponents import NONE, Basis, NoHigherOrder, Span
 
 Part = Any  # fmpq or Span; 0 is the fmpq
 Key = tuple[fmpq, Part, fmpq, int]  # (a, b, r, s) of l^{a + b} (log l)^r (log log l)^s
@@ -130,7 +130,7 @@ class Ring:
             assert self.basis is not None
             if abs(a + self.worth(b)) < NEAR:
                 number = self.basis.expr(a, b)
-                raise NoFurther(
+                raise NoHigherOrder(
                     f"Further terms were asked for where two exponents differ by {number}, less than 1e-30; no order "
                     "of what follows is derived there."
                 )

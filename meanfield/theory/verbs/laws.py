@@ -96,7 +96,7 @@ def depth_law(
             return law
         parameters |= {"sigma_w": at.sigma_w, "sigma_b": at.sigma_b}
     if order is not None:
-        return _further_law(theory, quantity, whole(order, "order", 1, MOST_ORDER), parameters)
+        return _higher_order_law(theory, quantity, whole(order, "order", 1, MOST_ORDER), parameters)
     if theory.one_input.knows_layer or theory.one_input.knows_depth:
         return _scheduled_law(theory, quantity, parameters)
     if isinstance(quantity, str) and quantity == "fisher":
@@ -162,9 +162,9 @@ def _correlator_law(
     return large_depth(theory.block, theory.first, one, quantity, at_, given, ratio, terms, at)
 
 
-def _further_law(theory: Maps, quantity: str, order: int, parameters: dict) -> ScheduledLaw:
+def _higher_order_law(theory: Maps, quantity: str, order: int, parameters: dict) -> ScheduledLaw:
     """The law of one quantity with `order` further terms."""
-    from meanfield.presentation.phase_tables import further_law
+    from meanfield.presentation.phase_tables import higher_order_law_of
 
     choice(quantity, "quantity", ("K", "J", *OF_BLOCKS, *PAIR))
     try:
@@ -174,7 +174,7 @@ def _further_law(theory: Maps, quantity: str, order: int, parameters: dict) -> S
     exponents = [s.name for s in found.symbols if s.name.startswith("beta")]
     if exponents:
         raise MeanFieldError(f"Further terms of {quantity} need numbers for {', '.join(exponents)}.")
-    return further_law(found, quantity, order)
+    return higher_order_law_of(found, quantity, order)
 
 
 def _fisher_law(theory: Maps, parameters: dict, norm: sp.Expr | None) -> ScheduledLaw:

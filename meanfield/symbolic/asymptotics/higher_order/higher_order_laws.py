@@ -31,7 +31,7 @@ from meanfield.symbolic.asymptotics.schedules.balance import Exponent
 from meanfield.symbolic.asymptotics.schedules.branch import Branch
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.series.coefficients import Atoms
-from meanfield.symbolic.series.exponents import NONE, Basis, NoFurther
+from meanfield.symbolic.series.exponents import NONE, Basis, NoHigherOrder
 from meanfield.symbolic.series.ring import (
     UNIT,
     Key,
@@ -104,13 +104,13 @@ class Trial:
         if self.fast:
             power, logs, _ = self._far(node)
             if logs != 0:
-                raise NoFurther("Further terms are not derived where a logarithm multiplies a linear feedback.")
+                raise NoHigherOrder("Further terms are not derived where a logarithm multiplies a linear feedback.")
             return raised(self.q(), self.basis.of(power)[0])
         expanded = self.leading.expanded(node, sp.S.One, UNIT)
         keys = [self.leading.full(p) for p in expanded.pieces]
         lead = self.ring().largest(*keys)
         if lead is None:
-            raise NoFurther("An average over this law falls faster than every power; no further terms are derived.")
+            raise NoHigherOrder("An average over this law falls faster than every power; no further terms are derived.")
         pieces = tuple(replace(p, key=over(p.key, lead)) for p in expanded.pieces)
         eta, rest = inside(self.solved)
         ring = replace(self.solved.ring, lost=None)
@@ -122,7 +122,9 @@ class Trial:
         small = {k: c for k, c in x.items() if k != UNIT}
         one = x.get(UNIT)
         if one is None or any(ring.size(k) > (0, 0, 0) for k in small):
-            raise NoFurther("The leading term of an average over this law cancels; its further terms are not derived.")
+            raise NoHigherOrder(
+                "The leading term of an average over this law cancels; its further terms are not derived."
+            )
         over_one = self.atoms.reciprocal(one)
         small = {k: c * over_one for k, c in small.items()}
         short = rest is not None and (rest == left or self.solved.short)
@@ -160,7 +162,7 @@ class Trial:
         if node == self.branch.slope and power < 0:
             return SeriesSolution(ring, {}, {}, None)
         if logs != 0:
-            raise NoFurther("Further terms are not derived where a logarithm multiplies a linear feedback.")
+            raise NoHigherOrder("Further terms are not derived where a logarithm multiplies a linear feedback.")
         a, b = self.basis.of(self.branch.v.beta + self.branch.w.beta)
         V: Key = (-a, -b, NONE, 0)
         W = self.branch.strength * v
@@ -192,7 +194,9 @@ DERIVED: dict[str, Callable[[Trial], SeriesSolution]] = {
 }
 
 
-def further(branch: Branch, regime: Regime, quantity: str, law: Growth, order: int) -> tuple[Growth, Corrections]:
+def higher_order_law(
+    branch: Branch, regime: Regime, quantity: str, law: Growth, order: int
+) -> tuple[Growth, Corrections]:
     """The law with `order` further terms: those of log X that grow first, then those that vanish; fewer where no more
     are derived. Raises: MeanFieldError where none are."""
     derive, name = DERIVED[quantity], "C" if quantity in ("K", "K[1]") else OF_K
@@ -227,7 +231,7 @@ def searched(
         else:
             floor = max(2 * floor if far else NONE, -p)
     if found is None:
-        raise NoFurther(f"The further terms of {quantity} are too many to be worked out here.")
+        raise NoHigherOrder(f"The further terms of {quantity} are too many to be worked out here.")
     return stated(found, law, order)
 
 

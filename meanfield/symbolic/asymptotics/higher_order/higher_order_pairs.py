@@ -34,7 +34,7 @@ from meanfield.symbolic.asymptotics.schedules.power_tails import tail
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.averages.expansions.closeness import stretch_powers
 from meanfield.symbolic.series.coefficients import ZERO, Exact, of, rational
-from meanfield.symbolic.series.exponents import NONE, NoFurther
+from meanfield.symbolic.series.exponents import NONE, NoHigherOrder
 from meanfield.symbolic.series.recurrences import balanced, differences
 from meanfield.symbolic.series.ring import (
     UNIT,
@@ -74,7 +74,7 @@ class PairTrial(Trial):
 
     def law_key(self, law: Growth) -> Key:
         if not law.is_regular or law.power_of(2) != 0:
-            raise NoFurther("Further terms of two inputs are not derived where their distance is no power of l.")
+            raise NoHigherOrder("Further terms of two inputs are not derived where their distance is no power of l.")
         return (*self.basis.of(law.exponent), self.basis.of(law.power_of(1))[0], 0)
 
     # ------------------------------------------------------------------------------------------------- what is asked
@@ -108,7 +108,7 @@ class PairTrial(Trial):
         key, size = self.small_one
         one = self.nearness
         if one.ring.size(key) >= (0, 0, 0):
-            raise NoFurther(f"{APART}; here c stays below 1.")
+            raise NoHigherOrder(f"{APART}; here c stays below 1.")
         ring = replace(one.ring, lost=None)
         rest = ring.largest(None if one.rest is None else times(one.rest, key))
         small = scaled(plus({UNIT: of(fmpq(1))}, one.small), -size, key)
@@ -153,7 +153,7 @@ class PairTrial(Trial):
         size, key = self._inside()
         powers = stretch_powers(self.branch.phi.pieces.expr, VARIANCE, self.ends)
         if self.leading.size(key) >= (0, 0, 0) and len(powers) > 1:
-            raise NoFurther(f"{APART}, and where φ is not homogeneous closer than φ bends; here they stay apart.")
+            raise NoHigherOrder(f"{APART}, and where φ is not homogeneous closer than φ bends; here they stay apart.")
         out, rest, *_, last = [], None, max(powers)
         for p, f in sorted(powers.items()):
             n = rational(p)
@@ -170,10 +170,10 @@ class PairTrial(Trial):
         size, key = self._inside()
         a, _, v = self.branch.infinity.of_square
         if a != 1:
-            raise NoFurther("Further terms of two inputs are not derived for powers |z|^a with a ≠ 1.")
+            raise NoHigherOrder("Further terms of two inputs are not derived for powers |z|^a with a ≠ 1.")
         ratio, gap = size / (2 * self.leading.q0), over(key, self.leading.q)
         if self.leading.size(gap) >= (0, 0, 0):
-            raise NoFurther(f"{APART}; here c stays below 1.")
+            raise NoHigherOrder(f"{APART}; here c stays below 1.")
         out = []
         for p, b in closing_series(self.branch, 2 * self.ends).items():
             n = rational(p)
@@ -214,7 +214,9 @@ class PairTrial(Trial):
         e, r = sizes.exponent(*key[:2]), key[2]
         full = [t.piece.key for t in terms]
         if any(sizes.size(k) > (0, 0, 0) for k in full):
-            raise NoFurther("Further terms of two inputs are not derived where their distance outgrows powers of l.")
+            raise NoHigherOrder(
+                "Further terms of two inputs are not derived where their distance outgrows powers of l."
+            )
         terms = _balanced(self, terms, UNIT, e)
         kappa = _linear(terms, UNIT)
         if not kappa:
@@ -222,7 +224,9 @@ class PairTrial(Trial):
             terms = _balanced(self, terms, MARGINAL, of(r) - own)
         kappa2 = _linear(terms, MARGINAL)
         if kappa2.number is None or not self._follows(kappa, e):
-            raise NoFurther("Further terms of two inputs are not derived where the start enters by such a power of l.")
+            raise NoHigherOrder(
+                "Further terms of two inputs are not derived where the start enters by such a power of l."
+            )
         gap = self._part(kappa)
         home: Key = (*gap, kappa2.number, 0)
         slope = (-gap[0], -gap[1])
@@ -284,11 +288,11 @@ def _balanced(trial: PairTrial, terms: list[PairTerm], at: Key, total: Exact) ->
         rest = rest + -terms[i].piece.front
     if not here:
         if total:
-            raise NoFurther("The law of the distance of two inputs is no balance of its recursion.")
+            raise NoHigherOrder("The law of the distance of two inputs is no balance of its recursion.")
         return terms
     old = terms[here[0]].piece.front
     if not trial.atoms.vanishes(old + -rest):
-        raise NoFurther("The law of the distance of two inputs is no balance of its recursion.")
+        raise NoHigherOrder("The law of the distance of two inputs is no balance of its recursion.")
     out = list(terms)
     out[here[0]] = replace(out[here[0]], piece=replace(out[here[0]].piece, front=rest))
     return out
@@ -314,11 +318,11 @@ def closing_series(branch: Branch, order: int) -> dict[sp.Expr, sp.Expr]:
     """b_p of (1 - κ(1 - ε))/ε = Σ b_p ε^p, κ the correlation that a linear tail leaves of 1 - ε."""
     found = tail(branch.phi.pieces, True)
     if found.d != 1:
-        raise NoFurther("Further terms of two inputs are derived for tails that are linear.")
+        raise NoHigherOrder("Further terms of two inputs are derived for tails that are linear.")
     try:
         kernel = found.kernel(_C)
     except MeanFieldError as error:
-        raise NoFurther(str(error)) from None
+        raise NoHigherOrder(str(error)) from None
     ratio = ((1 - kernel) / (1 - _C)).subs(_C, 1 - _T**2)
     series = sp.series(ratio, _T, 0, order + 1).removeO()
     return {sp.Rational(n, 2): c for n in range(order + 1) if (c := sp.simplify(series.coeff(_T, n))) != 0}
@@ -332,13 +336,13 @@ PAIR_DERIVED: dict[str, Callable[[PairTrial], SeriesSolution]] = {
 }
 
 
-def further_pair(
+def higher_order_pair(
     branch: Branch, regime: Regime, pair: tuple[Growth | None, Growth | None], quantity: str, law: Growth, order: int
 ) -> tuple[Growth, Corrections]:
     """The law of a quantity of two inputs with `order` further terms; pair: the laws of Δ and γ."""
     distance, gamma = pair
     if distance is None or gamma is None:
-        raise NoFurther(f"Further terms of {quantity} were asked for, whose leading law is not derived.")
+        raise NoHigherOrder(f"Further terms of {quantity} were asked for, whose leading law is not derived.")
     derive = PAIR_DERIVED[quantity]
 
     def tried(floor: fmpq, depth: fmpq, ends: int) -> SeriesSolution:

@@ -19,7 +19,7 @@ from meanfield.symbolic.asymptotics.log_growth import Growth, value_of
 from meanfield.symbolic.asymptotics.schedules.balance import kept
 from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ONE, Exact, expression, of
-from meanfield.symbolic.series.exponents import NONE, NoFurther
+from meanfield.symbolic.series.exponents import NONE, NoHigherOrder
 from meanfield.symbolic.series.ring import Key, Ring, Series, binomial, plus, scaled
 
 Powers = tuple[sp.Expr, sp.Expr, int]
@@ -113,7 +113,7 @@ class SeriesSolution:
 def power_law(ring: Ring, k: Key) -> Series:
     """log of l^… of a key, as terms that grow."""
     if k[3]:
-        raise NoFurther("Further terms are not derived where a power of log(log(l)) leads.")
+        raise NoHigherOrder("Further terms are not derived where a power of log(log(l)) leads.")
     return {j: c for j, c in ((LOG, ring.exponent(*k[:2])), (LOG_LOG, of(k[2]))) if c}
 
 
@@ -206,7 +206,7 @@ def stated(found: SeriesSolution, law: Growth, order: int) -> tuple[Growth, Corr
     terms = tuple(((*_powers(ring, k), sp.S.Zero), _value(ring, c)) for k, c in grown[:most])
     if rest is not None and ring.size(rest) >= (0, 0, 0):
         if not grown:
-            raise NoFurther("Further terms of this law are not derived.")
+            raise NoHigherOrder("Further terms of this law are not derived.")
         return Growth(terms, (), None, True), Corrections((), _powers(ring, rest), _head(terms))
     room = order - (0 if law.is_regular else max(0, len(grown) - 1))
     if grown:
@@ -231,6 +231,6 @@ def _check(law: Growth, first: list[tuple[Powers, sp.Expr]]) -> None:
     known |= {(1 - V, sp.S.Zero, 0): n * W / (1 - V) for W, V, n in law.products}
     for k, value in first:
         if k not in known or abs(sp.N(known[k] - value, 30)) > 1e-15 * abs(sp.N(value, 30)):
-            raise NoFurther("The leading term of the logarithm is not found again in its expansion.")
+            raise NoHigherOrder("The leading term of the logarithm is not found again in its expansion.")
     if not first and (law.stretched or law.products):
-        raise NoFurther("The leading term of the logarithm is not found again in its expansion.")
+        raise NoHigherOrder("The leading term of the logarithm is not found again in its expansion.")

@@ -19,10 +19,10 @@ from meanfield.symbolic.recursion import closed
 
 DIGITS = 50
 TOUCHES = 1e-20  # relative to K
-BESIDE = sp.Rational(1, 1000)  # how far from the zero the signs beside it are taken, relative to K
+OFFSET = sp.Rational(1, 1000)  # how far from the zero the signs beside it are taken, relative to K
 
 
-def touched(gain: sp.Expr, slope: sp.Expr, found: Zeros) -> tuple[RootInterval, ...]:
+def double_zeros(gain: sp.Expr, slope: sp.Expr, found: Zeros) -> tuple[RootInterval, ...]:
     """Where `gain` = K' - K touches 0 without a change of sign, as at a half-stable critical point: zeros of χ_K - 1 at
     which it is 0 to more digits than a double has. Looked for where Descartes' rule allows a pair that was not found.
     """
@@ -34,7 +34,7 @@ def touched(gain: sp.Expr, slope: sp.Expr, found: Zeros) -> tuple[RootInterval, 
         root = refine(slope - 1, bracket, DIGITS)
         size = value_at(gain, root, DIGITS) / balls.constant(root.mid)
         if size.is_finite() and abs(size) < TOUCHES:
-            below, above = (sign_at(gain, end) for end in (root.lo * (1 - BESIDE), root.hi * (1 + BESIDE)))
+            below, above = (sign_at(gain, end) for end in (root.lo * (1 - OFFSET), root.hi * (1 + OFFSET)))
             if below == above != 0:
                 out.append(RootInterval(root.lo, root.hi, _algebraic(gain, slope, root), above > 0, crosses=False))
     return tuple(out)
