@@ -123,8 +123,8 @@ def check_dying(f, end: EndBehavior, side: int) -> None:
         assert abs(left) <= float(end.size) * mp.exp(-end.rate * side * x)
         if side * x <= 0:
             continue
-        if end.rest is not None and not end.rest(u).has(elementary.record.rest):
-            assert near(value(end.rest(u), x), left)
+        if end.remainder is not None and not end.remainder(u).has(elementary.record.rest):
+            assert near(value(end.remainder(u), x), left)
         if end.small is not None and not end.small(u).atoms(sp.core.function.AppliedUndef):
             assert near(value(end.small(u), x), -left)
         if end.enclosed is not None:

@@ -64,7 +64,7 @@ ALGEBRAS = {
     ("functions.growth", "Bound"): "upper bounds c·|z|^p",
     ("functions.growth", "ExponentialDecay"): "how fast something falls",
     ("functions.growth", "TailExpansion"): "an enclosure of a tail",
-    ("symbolic.asymptotics.higher_order.corrections", "SolvedCorrections"): "further terms: a series of the ring with its key",
+    ("symbolic.asymptotics.higher_order.corrections", "SolvedCorrections"): "a series of the ring with its key",
     ("symbolic.asymptotics.higher_order.leading_order", "Expanded"): "the same",
     ("symbolic.asymptotics.higher_order.series_solution", "Corrections"): "what further terms print",
     ("symbolic.asymptotics.higher_order.series_solution", "SeriesSolution"): "exp(series)·series, products over layers",
@@ -94,7 +94,7 @@ WALKS = {
     ("functions.ranges", "span"): "intervals",
     ("functions.reading.parser", "_size"): "a degree",
 }
-REMAINDERS = {"rest", "remainder", "lost", "left_out", "error_power"}
+REMAINDERS = {"rest", "remainder", "omitted", "lost", "left_out", "error_power"}
 ARITHMETIC = {"mul", "plus", "power", "product", "times"}
 OPERATIONS = ({"__mul__", "__add__"}, {"__mul__", "__pow__"}, {"times", "plus"}, {"times", "power"})
 

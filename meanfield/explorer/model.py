@@ -137,7 +137,11 @@ def _bytes(values: np.ndarray) -> str:
 
 def _lines(loop: depth_loops.LoopSource) -> str:
     """All statements of a loop, to see what they call."""
-    pairs = [*loop.constants, *loop.closer, *(line for layer in loop.layers for line in [*layer.evaluate, *layer.rest])]
+    pairs = [
+        *loop.constants,
+        *loop.closer,
+        *(line for layer in loop.layers for line in [*layer.evaluate, *layer.updates]),
+    ]
     return "\n".join(f"{name} = {value}" for name, value in pairs)
 
 
@@ -156,7 +160,7 @@ def _alone(recursion: Recursion, found: LoweredAverages) -> list[str]:
 def _step(recursion: Recursion, loop: depth_loops.LoopSource, k: int, stem: str) -> str:
     """Two functions of the k-th step: the statements of the loop, and their state as it is held."""
     layer = loop.layers[k]
-    lines = [f"{name} = {value}" for name, value in [*loop.constants, *layer.evaluate, *layer.rest]]
+    lines = [f"{name} = {value}" for name, value in [*loop.constants, *layer.evaluate, *layer.updates]]
     lines += [f"{v.name}_next = {v.name} * {v.name}_factor" for v in loop.variables if v.wide and v.drives]
     lines += [f"{name} = {value}" for name, value in loop.closer]
     lines.append(f"return ({', '.join(f'{v.name}_factor' if v.wide else f'{v.name}_next' for v in loop.variables)},)")

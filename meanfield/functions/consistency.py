@@ -285,8 +285,8 @@ def _dies(head: ElementaryFunction, end: EndBehavior, side: int) -> Iterator[str
                 value = _at_digits(end.small(_U), u)
                 if not abs(value + left) <= mp.mpf(10) ** -15 * abs(left):
                     yield _differs(f"{where} end: small", u, value, -left)
-            if end.rest is not None and not end.rest(_U).has(rest):
-                value = _at_digits(end.rest(_U), u)
+            if end.remainder is not None and not end.remainder(_U).has(rest):
+                value = _at_digits(end.remainder(_U), u)
                 if not abs(value - left) <= mp.mpf(10) ** -15 * abs(left):
                     yield _differs(f"{where} end: rest", u, value, left)
             if end.enclosed is not None:

@@ -180,8 +180,8 @@ class ScheduledLaw(Result):
         small = more.law(self.growth.terms)
         if small is None:
             raise MeanFieldError(f"{self.text()} holds powers of log(log(l)), and so is no Law; take its `expr`.")
-        if more.rest is not None and more.rest[2] == 0:
-            small = replace(small, remainder=more.rest[0], remainder_logs=more.rest[1])
+        if more.omitted is not None and more.omitted[2] == 0:
+            small = replace(small, remainder=more.omitted[0], remainder_logs=more.omitted[1])
         front = replace(self.growth.law, remainder="zero")
         return front * small
 

@@ -39,7 +39,7 @@ class EndBehavior:
     size: sp.Rational
     rate: int = 1
     enclosed: Formula | None = None
-    rest: Formula | None = None
+    remainder: Formula | None = None
     series: Callable[[Any, int, sp.Expr], sp.Expr] | None = None
     small: Formula | None = None
 
@@ -165,17 +165,17 @@ class ElementaryFunction:
 
     @cached_property
     def ends(self) -> tuple[EndBehavior | PowerEnd | None, EndBehavior | PowerEnd | None]:
-        """The (right, left) ends, the left one by parity where it is not given; each `EndBehavior` with its `rest`."""
+        """The (right, left) ends, the left one by parity where it is not given; each with its `remainder`."""
         left = self.left
         if left is None and self.right is not None and self.parity:
             left = _mirrored(self.right, self.parity)
         right, left = (self._with_rest(e, s) for e, s in ((self.right, 1), (left, -1)))
-        if self.parity and isinstance(right, EndBehavior) and self.left is None and right.rest is not None:
+        if self.parity and isinstance(right, EndBehavior) and self.left is None and right.remainder is not None:
             left = _mirrored(right, self.parity)  # one name for what dies at both ends
         return right, left
 
     def _with_rest(self, end: EndBehavior | PowerEnd | None, side: int) -> EndBehavior | PowerEnd | None:
-        if not isinstance(end, EndBehavior) or end.series is None or end.rest is not None:
+        if not isinstance(end, EndBehavior) or end.series is None or end.remainder is not None:
             return end
         own = end.limit(sp.Symbol("u")) == 0
         named = (lambda u: self.function(u)) if own else (lambda u: rest(sp.Symbol(self.name), sp.Integer(side), u))
@@ -293,6 +293,11 @@ def _mirrored(end: EndBehavior | PowerEnd, parity: int) -> EndBehavior | PowerEn
     if isinstance(end, PowerEnd):
         return PowerEnd(tuple((p, m, turned(A)) for p, m, A in end.parts))
     return EndBehavior(
-        turned(end.limit), end.size, end.rate, end.enclosed and turned(end.enclosed), end.rest and turned(end.rest),
-        end.series and turned(end.series), end.small and turned(end.small),
+        turned(end.limit),
+        end.size,
+        end.rate,
+        end.enclosed and turned(end.enclosed),
+        end.remainder and turned(end.remainder),
+        end.series and turned(end.series),
+        end.small and turned(end.small),
     )

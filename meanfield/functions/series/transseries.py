@@ -67,9 +67,9 @@ def _small_heads(e: sp.Expr) -> sp.Expr:
         if not u.is_polynomial(x):
             raise _Undecided
         end = head.end(1 if balls.constant(sp.Poly(u, x).LC()) > 0 else -1)
-        if not isinstance(end, EndBehavior) or end.rest is None:
+        if not isinstance(end, EndBehavior) or end.remainder is None:
             raise _Undecided
-        return end.limit(u) + end.rest(u)
+        return end.limit(u) + end.remainder(u)
 
     for head in [h for h in records("bends") if not h.form and not h.power_like]:
         if e.has(head.function):

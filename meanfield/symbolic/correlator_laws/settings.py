@@ -84,7 +84,7 @@ class PowerApproach:
         """A y^{-m} = l + …, with the constant of the start."""
         m, power, near = self.m, fmpq(-self.m, self.share), self.calculus.edge(self.gain)
         assert near is not None
-        ring = self.expander.calculus.ring(self.gain.rest)
+        ring = self.expander.calculus.ring(self.gain.remainder)
         total = ring.composed(ring.powers(self.gain.terms), lambda j: binomial(power, j))
         f = {-int(k[0].p) - m: c * self._amplitude(-int(k[0].p)) for k, c in total.items() if near < k[0] < -m}
         rest = max(fmpq(2) + near / m, -self.reach)
@@ -106,7 +106,7 @@ class PowerApproach:
         assert near is not None
         parts = [calc.scaled(self.y(-int(k[0].p)), c) for k, c in calc.order.ordered(series.terms)]
         whole = calc.plus(*parts) if parts else calc.constant(ZERO)
-        rest = calc.order.largest(any_logs(near / self.m), whole.rest)
+        rest = calc.order.largest(any_logs(near / self.m), whole.remainder)
         return calc.made(whole.terms, rest, whole.rate)
 
     def coefficient(self, e: sp.Expr) -> Truncated:
@@ -219,7 +219,7 @@ def _powers(e: sp.Expr, at: HalfStable | SlowPoint) -> tuple[Truncated, int]:
     """(χ_K^a χ_J^b as a series in y, by the series of both at a point; b)."""
     a, b = powers_of(e, at.chi_K_expr, at.chi_J_expr)
     calc = at.expander.calculus
-    found = calc.times(Truncated({UNIT: ONE}, at.chi_J.rest), calc.power(at.chi_K, a))
+    found = calc.times(Truncated({UNIT: ONE}, at.chi_J.remainder), calc.power(at.chi_K, a))
     return calc.times(found, calc.power(at.chi_J, b)), b
 
 

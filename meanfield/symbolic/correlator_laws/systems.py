@@ -205,7 +205,7 @@ class CorrelatorSystem:
         terms = [(k, c) for k, c in terms if c != 0]
         rate = self.exponential(found)
         if not terms:
-            if found.rest is None:
+            if found.remainder is None:
                 return self._stated(name, Law(l, sp.oo, (), "exponential" if calc.transient else "zero"), over)
             raise NotFar
         edge, left = calc.size(terms[0][0]) - order, calc.edge(found)

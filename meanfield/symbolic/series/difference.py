@@ -34,7 +34,7 @@ class NotFar(Exception):
 def solved(calc: Calculus, m: Truncated, s: Truncated, free: Callable[[], Exact]) -> Truncated:
     """x with x_{l+1} = m_l x_l + s_l, m = μ^l-free: m.rate says which exponential the solution without s has, and
     m.terms are 1 + h. free: the constant of the start, asked for where it is not covered by what is left out."""
-    sourceless = not s.terms and s.rest is None
+    sourceless = not s.terms and s.remainder is None
     order = 1 if sourceless else calc.compare(m.rate, s.rate)
     if order < 0:
         return _forced(calc, m, s)
@@ -117,9 +117,9 @@ def _forced(calc: Calculus, m: Truncated, s: Truncated) -> Truncated:
     ratio = calc.base(tuple(x + y for x, y in zip(m.rate, back)))
     source = scaled(s.terms, calc.base(back))
     front = calc.atoms.reciprocal(ONE - ratio)
-    rest = s.rest
-    if m.rest is not None and (most := calc.lead(s)) is not None:
-        rest = calc.order.largest(rest, shifted(m.rest, most))
+    rest = s.remainder
+    if m.remainder is not None and (most := calc.lead(s)) is not None:
+        rest = calc.order.largest(rest, shifted(m.remainder, most))
     slow = {k: c * ratio for k, c in m.terms.items() if k != UNIT}
     ring = calc.ring(rest)
 

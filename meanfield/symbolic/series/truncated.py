@@ -46,7 +46,7 @@ class Truncated:
     log l; None: nothing is left out but what is exponentially smaller. small: whether that may be, for who asks."""
 
     terms: Series
-    rest: Key | None = None
+    remainder: Key | None = None
     rate: Rate = ()
     small: bool = False
 
@@ -93,10 +93,10 @@ class Calculus:
 
     def edge(self, x: Truncated) -> fmpq | None:
         """The power of l of what is left out; None for nothing."""
-        return None if x.rest is None else self.size(x.rest)
+        return None if x.remainder is None else self.size(x.remainder)
 
     def made(self, terms: Series, rest: Key | None, rate: Rate, small: bool = False) -> Truncated:
-        """Without the terms that `rest` covers, and those that are 0."""
+        """Without the terms that `remainder` covers, and those that are 0."""
         kept = {k: c for k, c in self.order.above(terms, rest).items() if not self._nothing(c)}
         return Truncated(kept, rest, rate, small)
 
@@ -105,7 +105,7 @@ class Calculus:
 
     def lead(self, x: Truncated) -> Key | None:
         """The key of its largest term, or what it is known to be below; None for 0."""
-        return self.order.largest(*x.terms) or x.rest
+        return self.order.largest(*x.terms) or x.remainder
 
     def growth(self, rate: Rate) -> float:
         return sum(float(r.p) / float(r.q) * math.log(float(b)) for r, b in zip(rate, self.bases))
@@ -128,14 +128,14 @@ class Calculus:
 
     def plus(self, *parts: Truncated) -> Truncated:
         """A sum: what is exponentially smaller is left out."""
-        live = [p for p in parts if p.terms or p.rest is not None or p.small]
+        live = [p for p in parts if p.terms or p.remainder is not None or p.small]
         if not live:
             return self.constant(ZERO)
         top = live[0].rate
         for p in live[1:]:
             top = p.rate if self.compare(p.rate, top) > 0 else top
         same = [p for p in live if p.rate == top]
-        rest = self.order.largest(*[p.rest for p in same])
+        rest = self.order.largest(*[p.remainder for p in same])
         total = self.made(plus(*[p.terms for p in same]), rest, top, any(p.small for p in live))
         if self.transient and not total.terms:
             raise MeanFieldError("The leading sources of a correlator cancel; what is exponentially smaller decides.")
@@ -147,13 +147,13 @@ class Calculus:
         rest = None
         for x, lead in zip((b, a), leads):
             if lead is not None:
-                rest, small = self.order.largest(rest, shifted(x.rest, lead)), small or x.small
+                rest, small = self.order.largest(rest, shifted(x.remainder, lead)), small or x.small
         return self.made(self.ring(rest).product(a.terms, b.terms), rest, rate, small)
 
     def scaled(self, a: Truncated, c: Exact, shift: Key = UNIT) -> Truncated:
         if not c:
             return self.constant(ZERO)
-        return Truncated(scaled(a.terms, c, shift), shifted(a.rest, shift), a.rate, a.small)
+        return Truncated(scaled(a.terms, c, shift), shifted(a.remainder, shift), a.rate, a.small)
 
     def power(self, x: Truncated, n: int) -> Truncated:
         """x^n for a whole number n. Raises: MeanFieldError for 1/0, and where the leading order is not known."""
@@ -172,7 +172,7 @@ class Calculus:
         c = x.terms[top]
         others = {k: v for k, v in x.terms.items() if k != top}
         w = scaled(others, self.atoms.reciprocal(c) if c.number != 1 else ONE, over(UNIT, top))
-        return top, c, Truncated(w, shifted(x.rest, over(UNIT, top)), (NONE,) * len(self.bases), x.small)
+        return top, c, Truncated(w, shifted(x.remainder, over(UNIT, top)), (NONE,) * len(self.bases), x.small)
 
     def composed(self, x: Truncated, coefficient: Callable[[int], Exact], reach: fmpq | None = None) -> Truncated:
         """Σ_j coefficient(j) x^j of an x that vanishes as l → ∞. It ends `reach` powers of l down at the least; None:
@@ -183,7 +183,7 @@ class Calculus:
         lead = self.lead(x)
         if lead is None:
             return replace(self.constant(coefficient(0)), small=x.small)
-        most, first, left = None, 1, FAR if x.rest is None else None
+        most, first, left = None, 1, FAR if x.remainder is None else None
         if reach is not None:
             gap = -self.size(lead)
             if gap <= 0:
@@ -191,7 +191,7 @@ class Calculus:
             most = int((reach / gap).ceil())
             left = _raised(lead, fmpq(most + 1))
             first = next((j for j in range(1, most + 1) if coefficient(j)), most + 1)
-        rest = self.order.largest(left, shifted(x.rest, _raised(lead, fmpq(first - 1))))
+        rest = self.order.largest(left, shifted(x.remainder, _raised(lead, fmpq(first - 1))))
         ring = self.ring(rest)
         return self.made(ring.composed(ring.powers(x.terms, most), coefficient), rest, x.rate, x.small)
 
@@ -218,13 +218,13 @@ class Calculus:
 
     def later(self, x: Truncated, layers: int = 1) -> Truncated:
         """x_{l+1}, or x_{l-1}, of a sequence: Σ x^(j)/j!, and a factor of its exponential."""
-        ring = self.ring(x.rest)
+        ring = self.ring(x.remainder)
         total, part, j = x.terms, x.terms, 0
         while part and j < MOST_DERIVATIVES:
             j += 1
             part = scaled(ring.derivative(part), of(fmpq(layers, j)))
             total = plus(total, part)
-        return self.made(scaled(total, self.base(tuple(layers * r for r in x.rate))), x.rest, x.rate)
+        return self.made(scaled(total, self.base(tuple(layers * r for r in x.rate))), x.remainder, x.rate)
 
 
 def _raised(k: Key, n: fmpq) -> Key:

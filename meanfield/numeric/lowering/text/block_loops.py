@@ -88,7 +88,7 @@ class Stages:
             if not groups or groups[-1][0] != kind or self.apart(groups[-1][1], text):
                 groups.append((kind, []))
             groups[-1][1].append((name, text))
-        end = [*layer.rest, *last]
+        end = [*layer.updates, *last]
         if self.loop.ends and groups and groups[-1][0] == "fast":  # nothing is ever skipped
             end = [*groups.pop()[1], *end]
         evaluate = ""

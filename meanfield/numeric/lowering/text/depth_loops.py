@@ -90,10 +90,10 @@ def assignments(
 @dataclass(frozen=True)
 class LayerSource:
     """One step as assignments (name, source): what only the drivers decide (once they repeat, so does it), and the
-    rest, which ends with `x_next` of every variable, or `x_factor` of one that is carried as a logarithm."""
+    updates, which end with `x_next` of every variable, or `x_factor` of one that is carried as a logarithm."""
 
     evaluate: list[tuple[str, str]]
-    rest: list[tuple[str, str]]
+    updates: list[tuple[str, str]]
 
 
 def _layer(recursion: Recursion, step: Step, calls: dict[Node, str], names: dict, ids: dict) -> LayerSource:

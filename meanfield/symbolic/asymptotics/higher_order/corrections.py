@@ -27,15 +27,15 @@ from meanfield.symbolic.series.ring import UNIT, Key, Ring, Series, plus, scaled
 
 @dataclass(frozen=True)
 class SolvedCorrections:
-    """ε, down to (excluding) the key `rest`; None: nothing is left out but what is smaller than every power.
+    """ε, down to (excluding) the key `remainder`; None: nothing is left out but what is smaller than every power.
 
-    short: whether the expansion of ⟨φ²⟩_q sets `rest`.
+    short: whether the expansion of ⟨φ²⟩_q sets `remainder`.
     """
 
     leading: Leading
     ring: Ring
     eps: Series
-    rest: Key | None
+    remainder: Key | None
     short: bool
 
 
@@ -51,7 +51,7 @@ def solve(leading: Leading, floor: fmpq, depth: fmpq) -> SolvedCorrections:
     source, ring = leading.ring(floor, depth), leading.ring(floor, depth)
     right = partial(_small, leading, source)
     eps = balanced(ring, right, slope, leading.r - leading.kappa2, free, "the further terms of K")
-    averages = _answering(leading, leading.rest)
+    averages = _answering(leading, leading.remainder)
     rest = ring.largest(ring.lost, _answering(leading, source.lost), averages)
     if leading.soft:
         rest = ring.largest(rest, (home[0], home[1], fmpq(1000), 0))

@@ -90,7 +90,7 @@ class Trial:
             return self._linear(self.branch.square)
         s = self.solved
         grown = {} if alone else power_law(s.ring, self.leading.key)
-        return SeriesSolution(s.ring, grown, s.eps, s.rest, s.short)
+        return SeriesSolution(s.ring, grown, s.eps, s.remainder, s.short)
 
     def q(self) -> SeriesSolution:
         """q, over its leading term."""
@@ -115,7 +115,7 @@ class Trial:
         eta, rest = inside(self.solved)
         ring = replace(self.solved.ring, lost=None)
         x = plus(*self.leading.evaluated(ring, pieces, eta))
-        left = None if expanded.rest is None else over(expanded.rest, lead)
+        left = None if expanded.remainder is None else over(expanded.remainder, lead)
         moved = ring.largest(*[self.leading.full(p) for p in pieces if p.slope or p.logs != 0])
         through = None if rest is None or moved is None else times(moved, rest)
         rest = ring.largest(ring.lost, left, through)
@@ -147,13 +147,13 @@ class Trial:
         moved = ring.largest(*[leading.full(p) for p in average.pieces if p.slope or p.logs != 0])
         if moved is None:  # ⟨φ′²⟩ is the same at every q
             x = plus(*leading.evaluated(ring, average.pieces, {}))
-            return product_of(ring, x, average.rest, True, after)
+            return product_of(ring, x, average.remainder, True, after)
         found = solve(leading, max(floor + ring.size(moved)[0], NONE), self.depth)
         eta, rest = inside(found)
         x = plus(*leading.evaluated(ring, average.pieces, eta))
         through = None if rest is None else times(moved, rest)
-        left = ring.largest(average.rest, through)
-        return product_of(ring, x, left, left is not None and (left == average.rest or found.short), after)
+        left = ring.largest(average.remainder, through)
+        return product_of(ring, x, left, left is not None and (left == average.remainder or found.short), after)
 
     def _linear(self, node: sp.Expr, after: bool = False) -> SeriesSolution:
         """Π (1 + σ_v²σ_w² v l^{-V}), where q → ∞ faster than every power and ⟨φ²⟩_q ~ v q, or ⟨φ′²⟩_q ~ v."""
@@ -220,9 +220,9 @@ def searched(
             break
         count = count_of(found, law)
         idle, known = idle + 1 if count == known else 0, count
-        if found.rest is None or count >= order or idle == IDLE:
+        if found.remainder is None or count >= order or idle == IDLE:
             break
-        p, r, _ = found.ring.size(found.rest)
+        p, r, _ = found.ring.size(found.remainder)
         far = 2 * count < order
         if found.short:
             ends += 1
@@ -239,5 +239,5 @@ def inside(found: SolvedCorrections) -> tuple[Series, Key | None]:
     """η of q = q0 (1 + η), and the key of what it leaves out."""
     ring = replace(found.ring, lost=None)
     eta = found.leading.eta(ring, found.eps)
-    rest = ring.largest(ring.lost, None if found.rest is None else times(found.rest, found.leading.own[1]))
+    rest = ring.largest(ring.lost, None if found.remainder is None else times(found.remainder, found.leading.own[1]))
     return ring.above(eta, rest), rest

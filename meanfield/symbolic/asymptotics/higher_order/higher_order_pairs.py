@@ -110,7 +110,7 @@ class PairTrial(Trial):
         if one.ring.size(key) >= (0, 0, 0):
             raise NoHigherOrder(f"{APART}; here c stays below 1.")
         ring = replace(one.ring, lost=None)
-        rest = ring.largest(None if one.rest is None else times(one.rest, key))
+        rest = ring.largest(None if one.remainder is None else times(one.remainder, key))
         small = scaled(plus({UNIT: of(fmpq(1))}, one.small), -size, key)
         return SeriesSolution(ring, {}, ring.above(small, rest), rest, one.short)
 
@@ -161,7 +161,9 @@ class PairTrial(Trial):
             number, node = f.as_coeff_Mul()
             expanded = self.leading.expanded(node, self.branch.strength * number * size**p, shift)
             whole = p != last or len(powers) == 1
-            rest = self.ring().largest(rest, expanded.rest, *([] if whole else map(self.leading.full, expanded.pieces)))
+            rest = self.ring().largest(
+                rest, expanded.remainder, *([] if whole else map(self.leading.full, expanded.pieces))
+            )
             out += [PairTerm(piece, n) for piece in expanded.pieces] if whole else []
         return out, rest
 

@@ -63,7 +63,7 @@ class Expanded:
     """An average of q as pieces, and the key of what they leave out (None: smaller than every power)."""
 
     pieces: tuple[Piece, ...]
-    rest: Key | None
+    remainder: Key | None
 
 
 class Leading:
@@ -271,7 +271,7 @@ class Leading:
         pieces = list(found.pieces)
         if a is not None:
             pieces.append(Piece(times(over_k, self.fall("a")), self.atoms.of(a.size / self.amplitude)))
-        self.rest = found.rest
+        self.remainder = found.remainder
         e = self._sizes.exponent(*self.e)
         pieces = self._balanced(pieces, UNIT, e)
         self.kappa_exact = self._slope(pieces, UNIT)

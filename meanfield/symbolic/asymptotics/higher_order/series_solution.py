@@ -32,16 +32,16 @@ LOG_LOG: Key = (NONE, NONE, NONE, 1)
 class Corrections:
     """1 + Σ coefficient · l^p (log l)^r (log log l)^s and what is left out.
 
-    terms: ((p, r, s), coefficient), most important first; rest: (p, r, s) of O(·), None where nothing is left out but
-    what is smaller than every power; head: what they are added to, 1 unless the terms that grow are not all known: then
-    those of log X, and `rest` grows, too.
+    terms: ((p, r, s), coefficient), most important first; omitted: (p, r, s) of O(·), None where nothing is left out
+    but what is smaller than every power; head: what they are added to, 1 unless the terms that grow are not all
+    known: then those of log X, and `omitted` grows, too.
 
     >>> Corrections((((-sp.S.Half, sp.S(1), 0), sp.S(3)),), (-sp.S.One, sp.S.Zero, 0)).text()
     '1 + 3*log(l)/sqrt(l) + O(1/l)'
     """
 
     terms: tuple[tuple[Powers, sp.Expr], ...] = ()
-    rest: Powers | None = None
+    omitted: Powers | None = None
     head: tuple[sp.Expr, ...] = (sp.S.One,)
 
     @property
@@ -56,12 +56,12 @@ class Corrections:
     @property
     def remainder(self) -> str:
         """What is left out, in one word."""
-        return "exponential" if self.rest is None else "power"
+        return "exponential" if self.omitted is None else "power"
 
     @property
     def left_out(self) -> sp.Expr | None:
         """The argument of O(·)."""
-        return None if self.rest is None else monomial(self.rest)
+        return None if self.omitted is None else monomial(self.omitted)
 
     def law(
         self, log: tuple[tuple[tuple, sp.Expr], ...] = (), values: Mapping[sp.Symbol, object] | None = None
@@ -77,7 +77,7 @@ class Corrections:
 
     def text(self, parts: list[sp.Expr] | None = None, left: sp.Expr | None = None) -> str:
         """On one line; parts, left: the terms and the argument of O(·) as they are to be written."""
-        tail = [] if self.rest is None else [f"O({left or self.left_out})"]
+        tail = [] if self.omitted is None else [f"O({left or self.left_out})"]
         return " + ".join([*map(str, parts or self.parts()), *tail]).replace("+ -", "- ")
 
     def at(self, t: float, values: Mapping[sp.Symbol, object] | None = None) -> float:
@@ -96,16 +96,16 @@ def monomial(k: Powers) -> sp.Expr:
 
 @dataclass(frozen=True)
 class SeriesSolution:
-    """What was derived of one quantity: log X = grown + log(1 + small) + a constant, down to the key `rest`.
+    """What was derived of one quantity: log X = grown + log(1 + small) + a constant, down to the key `remainder`.
 
-    short: whether the expansions of the averages, not of the solution, set `rest`; amplitude: of the leading term, for
-    one that holds C of K.
+    short: whether the expansions of the averages, not of the solution, set `remainder`; amplitude: of the leading
+    term, for one that holds C of K.
     """
 
     ring: Ring
     grown: Series
     small: Series
-    rest: Key | None
+    remainder: Key | None
     short: bool = False
     amplitude: sp.Expr | None = None
 
@@ -120,11 +120,11 @@ def power_law(ring: Ring, k: Key) -> Series:
 def multiplied(*factors: SeriesSolution) -> SeriesSolution:
     """The product of quantities whose exponents and numbers have names in common."""
     ring = replace(factors[0].ring, lost=None)
-    rest, small = ring.largest(*[f.rest for f in factors]), factors[0].small
+    rest, small = ring.largest(*[f.remainder for f in factors]), factors[0].small
     for f in factors[1:]:
         small = plus(small, f.small, ring.product(small, f.small))
     rest = ring.largest(rest, ring.lost)
-    short = any(f.short and f.rest == rest for f in factors)
+    short = any(f.short and f.remainder == rest for f in factors)
     grown = plus(*[f.grown for f in factors])
     return SeriesSolution(ring, ring.above(grown, rest), ring.above(small, rest), rest, short)
 
@@ -133,7 +133,7 @@ def raised(one: SeriesSolution, n: fmpq) -> SeriesSolution:
     """A power of a quantity."""
     ring = replace(one.ring, lost=None)
     small = ring.composed(ring.powers(one.small), lambda j: binomial(n, j) if j else of(NONE))
-    rest = ring.largest(one.rest, ring.lost)
+    rest = ring.largest(one.remainder, ring.lost)
     return SeriesSolution(ring, scaled(one.grown, of(n)), ring.above(small, rest), rest, one.short)
 
 
@@ -202,7 +202,7 @@ def stated(found: SeriesSolution, law: Growth, order: int) -> tuple[Growth, Corr
     grown, small = (_terms(found, one) for one in (found.grown, found.small))
     _check(law, [(_powers(ring, k), _value(ring, c)) for k, c in grown[:1]])
     most = len(grown) if law.is_regular else order + 1
-    rest = found.rest if len(grown) <= most else grown[most][0]
+    rest = found.remainder if len(grown) <= most else grown[most][0]
     terms = tuple(((*_powers(ring, k), sp.S.Zero), _value(ring, c)) for k, c in grown[:most])
     if rest is not None and ring.size(rest) >= (0, 0, 0):
         if not grown:

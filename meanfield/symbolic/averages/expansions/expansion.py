@@ -69,7 +69,7 @@ def _law(expr: sp.Expr, order: int, end: int) -> Law:
         sums = Sums(end, reach)
         sums.known |= {n: _node(n, inner, sums) for n in nodes}
         found = sums(expr)
-        rest = sums.rest(found)
+        rest = sums.remainder(found)
         if rest is None or rest == before or (missing := end * (last - rest[0])) < 0:
             break
         more, before = int(sp.floor(missing)) + 1, rest
