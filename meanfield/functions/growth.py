@@ -1,7 +1,7 @@
 """What a smooth function does far out: its power part at ±∞, how the remainder dies, and a rigorous bound.
 
-`tail` reads the limit structure off the expression (bounded heads saturate, exponentials die); `Bound` is |f| ≤ A (1 +
-|z|)^p e^{c|z|}, the inequality that certified averages cut their tails with.
+`tail` reads the limit structure off the expression (bounded functions saturate, exponentials die); `Bound` is |f| ≤ A
+(1 + |z|)^p e^{c|z|}, the inequality that certified averages cut their tails with.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from meanfield.functions.elementary import cached, far_out, head_of, where
+from meanfield.functions.elementary import cached, elementary_of, far_out, where
 from meanfield.functions.elementary.record import (
     ElementaryFunction,
     EndBehavior,
@@ -95,7 +95,7 @@ def _saturate(expr: sp.Expr, t: sp.Symbol) -> tuple[sp.Expr | None, bool]:
     args = [p for p, _ in parts]
     dropped = any(d for _, d in parts)
     u = args[0]
-    head, record = expr.func, head_of(expr)
+    head, record = expr.func, elementary_of(expr)
     if record is not None and record.exponential_like:
         way = _direction(sp.expand(u), t)
         if way == 0:
@@ -175,7 +175,7 @@ def _bound_by_rules(expr: sp.Expr, x: sp.Symbol, side: int, ends: Interval | Non
         return _fold(Bound.__mul__, [bound(a, x, side, ends) for a in expr.args])
     if expr.is_Pow and expr.base is not sp.E:
         return _power_bound(expr, x, side, ends)
-    return _head_bound(expr, x, side, ends)
+    return _elementary_bound(expr, x, side, ends)
 
 
 def _fold(operation: Callable[[Bound, Bound], Bound], bounds: list[Bound | None]) -> Bound | None:
@@ -200,8 +200,8 @@ def _power_bound(expr: sp.Pow, x: sp.Symbol, side: int, ends: Interval | None) -
     return Bound(_up((1 / least) ** (-n))) if least > 0 else None
 
 
-def _head_bound(expr: sp.Expr, x: sp.Symbol, side: int, ends: Interval | None) -> Bound | None:
-    u, head = expr.args[0], head_of(expr)
+def _elementary_bound(expr: sp.Expr, x: sp.Symbol, side: int, ends: Interval | None) -> Bound | None:
+    u, head = expr.args[0], elementary_of(expr)
     if head is None:
         return None
     if head.growth is None:
@@ -313,15 +313,15 @@ def decay(expr: sp.Expr, t: sp.Symbol, algebraic: bool = False) -> ExponentialDe
     if len(expr.args) != 1:
         return None
     inner = decay(expr.args[0], t, algebraic)
-    head = head_of(expr)
+    head = elementary_of(expr)
     if inner is None or head is None:
         return None
     if algebraic and isinstance(head.right, PowerEnd) and head.steepest is not None and inner.power.has(t):
         return ExponentialDecay(expr.func(inner.power), _up(inner.A * head.steepest), inner.p, inner.c)
-    return _head_decay(head, inner, t)
+    return _elementary_decay(head, inner, t)
 
 
-def _head_decay(head: ElementaryFunction, u: ExponentialDecay, t: sp.Symbol) -> ExponentialDecay | None:
+def _elementary_decay(head: ElementaryFunction, u: ExponentialDecay, t: sp.Symbol) -> ExponentialDecay | None:
     if not u.power.has(t):  # tanh(softplus(z)) at -∞: the argument itself approaches a constant
         if head.function is sp.exp:
             limit = float(u.power) + u.largest()

@@ -21,7 +21,7 @@ from sympy.printing.printer import Printer
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
-from meanfield.functions.elementary import cached, head_of, records, where
+from meanfield.functions.elementary import cached, elementary_of, records, where
 from meanfield.functions.elementary.record import LARGE_SHARE, SHARE, ElementaryFunction, EndBehavior
 from meanfield.functions.growth import _leading, decay
 
@@ -205,8 +205,8 @@ def _interval(expr: sp.Expr, x: sp.Symbol, lo: arb) -> Range | None:
     if len(expr.args) != 1:
         return None
     u = _interval(expr.args[0], x, lo)
-    head = head_of(expr)
-    return None if u is None or head is None else _head_interval(head, u)
+    record = elementary_of(expr)
+    return None if u is None or record is None else _elementary_interval(record, u)
 
 
 def _polynomial_interval(poly: sp.Poly, x: sp.Symbol, lo: arb) -> Range | None:
@@ -295,24 +295,24 @@ def _raised(base: Range, exponent: sp.Expr) -> Range | None:
     return first, last
 
 
-def _head_interval(head: ElementaryFunction, u: Range) -> Range | None:
-    """(below, above) every value of a head for arguments between u's ends, which may be infinite."""
-    if not head.shape:
-        found = tuple(balls.constant(v) if v.is_finite else arb(str(v).replace("oo", "inf")) for v in head.values)
-        return (found[0].lower(), found[1].upper()) if head.whole else None
-    if not (head.whole or (u[0] > balls.constant(head.domain[0]) and head.domain[1] == sp.oo)):
+def _elementary_interval(record: ElementaryFunction, u: Range) -> Range | None:
+    """(below, above) every value of a function for arguments between u's ends, which may be infinite."""
+    if not record.shape:
+        found = tuple(balls.constant(v) if v.is_finite else arb(str(v).replace("oo", "inf")) for v in record.values)
+        return (found[0].lower(), found[1].upper()) if record.whole else None
+    if not (record.whole or (u[0] > balls.constant(record.domain[0]) and record.domain[1] == sp.oo)):
         return None
-    if head.shape in ("valley", "hill"):
+    if record.shape in ("valley", "hill"):
         far = _most([abs(u[0]), abs(u[1])])
         u = (arb(0) if not (u[0] >= 0 or u[1] <= 0) else _least([abs(u[0]), abs(u[1])])).lower(), far.upper()
-    f = real_function(head.function(Z[0]), Z[0])
-    rises = head.shape in ("rising", "valley")
+    f = real_function(record.function(Z[0]), Z[0])
+    rises = record.shape in ("rising", "valley")
     out = []
     for v, upper in zip(u if rises else reversed(u), (False, True)):
         if v.is_finite():
             value = f(v)
         else:  # the supremum is met at ∞ where h rises there, the infimum at -∞
-            limit = head.values[(v > 0) == rises]
+            limit = record.values[(v > 0) == rises]
             value = balls.constant(limit) if limit.is_finite else arb.pos_inf() if limit == sp.oo else arb.neg_inf()
         out.append(value.upper() if upper else value.lower())
     below, above = out
@@ -370,8 +370,8 @@ def _clear_by_leading_term(g: sp.Expr, t: sp.Symbol) -> float | None:
 
 
 def _in_exponentials(e: sp.Expr, t: sp.Symbol) -> tuple[sp.Expr, float]:
-    """(`e` up to a positive factor with saturating heads of polynomials as exponentials, which can be divided out; from
-    where on).
+    """(`e` up to a positive factor with saturating functions of polynomials as exponentials, which can be divided out;
+    from where on).
 
     Elementary functions that are no rational function of exponentials come with unknown numbers in [0, 1]
     (`EndBehavior`), for u ≥ 0: beyond the zeros of each u.
@@ -385,26 +385,26 @@ def _in_exponentials(e: sp.Expr, t: sp.Symbol) -> tuple[sp.Expr, float]:
         beyond.append(1.001 + max(abs(float(c / poly.LC())) for c in poly.all_coeffs()))  # Cauchy's bound
         return 1 if poly.LC().is_positive else -1 if poly.LC().is_negative else 0
 
-    def by_exponentials(head: ElementaryFunction, u: sp.Expr) -> sp.Expr:
+    def by_exponentials(record: ElementaryFunction, u: sp.Expr) -> sp.Expr:
         way = direction(u)
-        end = head.end(way) if way else None
+        end = record.end(way) if way else None
         if not isinstance(end, EndBehavior):
-            return head.function(u)
-        if head.form:
-            return head.form[way](u)
-        return head.function(u) if end.enclosed is None else end.enclosed(u)
+            return record.function(u)
+        if record.form:
+            return record.form[way](u)
+        return record.function(u) if end.enclosed is None else end.enclosed(u)
 
-    for head in records("bends"):
-        if head.function is not sp.exp and e.has(head.function):
-            e = e.replace(head.function, lambda u, h=head: by_exponentials(h, u))
+    for record in records("bends"):
+        if record.function is not sp.exp and e.has(record.function):
+            e = e.replace(record.function, lambda u, h=record: by_exponentials(h, u))
     return _plain(e, t), max(beyond)
 
 
 def _plain(e: sp.Expr, t: sp.Symbol) -> sp.Expr:
     """The numerator, hyperbolic functions as exponentials where growth must be seen."""
-    for head in records("grows_exponentially"):
-        if head.function is not sp.exp and e.has(head.function):
-            e = e.replace(head.function, lambda u, h=head: h.form[1](u) if h.form else h.function(u))
+    for record in records("grows_exponentially"):
+        if record.function is not sp.exp and e.has(record.function):
+            e = e.replace(record.function, lambda u, h=record: h.form[1](u) if h.form else h.function(u))
     if any(p.exp.is_negative and p.base.has(t) and p.base is not sp.E for p in e.atoms(sp.Pow)):
         e = sp.fraction(sp.together(e))[0]
     return _collected(e)

@@ -1,8 +1,8 @@
 """Zeros of a smooth expression on the real line, where it may change sign: every one, or a refusal in one sentence.
 
-Polynomials are solved exactly, monotone heads inverted on their range, products and powers taken apart; what is left is
-isolated in ball arithmetic (`isolation`). Signs of numbers are read off balls, signs of symbols off their assumptions;
-what neither decides is refused, never guessed.
+Polynomials are solved exactly, monotone functions inverted on their range, products and powers taken apart; what is
+left is isolated in ball arithmetic (`isolation`). Signs of numbers are read off balls, signs of symbols off their
+assumptions; what neither decides is refused, never guessed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from flint import acb, acb_poly, fmpq, fmpq_poly
 from meanfield.base.answers.results import MeanFieldError, Undetermined
 from meanfield.base.symbols import Z, factored, steep, steep_exponentials
 from meanfield.functions import balls
-from meanfield.functions.elementary import head_of, records, where
+from meanfield.functions.elementary import elementary_of, records, where
 from meanfield.functions.elementary.record import ElementaryFunction
 from meanfield.functions.isolation import NoProof, Root, isolate, real_function, sign_of_ball
 
@@ -52,7 +52,7 @@ def sign(e: sp.Expr) -> int | None:
         try:
             with balls.precision(bits):
                 found = sign_of_ball(balls.constant(e))
-        except MeanFieldError:  # a head without balls: SymPy's own knowledge
+        except MeanFieldError:  # a function without balls: SymPy's own knowledge
             return _assumed(e)
         if found:
             return found
@@ -77,8 +77,8 @@ def _positive(base: sp.Expr, exponent: sp.Rational) -> sp.Expr:
 def is_zero(e: sp.Expr) -> bool:
     """Whether a number (or expression) is proved to be 0 by an exact identity."""
     e = e.replace(lambda f: isinstance(f, where("arc")), _plain_argument)
-    for head in records("plain"):
-        e = e.replace(head.function, head.plain) if e.has(head.function) else e
+    for record in records("plain"):
+        e = e.replace(record.function, record.plain) if e.has(record.function) else e
     for root in e.atoms(Root):  # steep or not: the exponentials stay symbols
         if _divides(root, e):
             return True
@@ -246,8 +246,8 @@ def _solve(e: sp.Expr, w: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
             return _solve(rest, w - constant, x)
         if e.is_Mul and constant != 1:
             return _solve(rest, w / constant, x)
-    heads = _heads(e, x)
-    if len(heads) == 1 and heads[0] != e:  # a polynomial in one head
+    heads = _elementary_in(e, x)
+    if len(heads) == 1 and heads[0] != e:  # a polynomial in one function
         y = sp.Dummy("y", real=True)
         inner = e.xreplace({heads[0]: y})
         if not inner.has(x) and (inner.is_polynomial(y) or inner.is_Pow):
@@ -259,13 +259,13 @@ def _solve(e: sp.Expr, w: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
     raise NoProof
 
 
-def _heads(e: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
+def _elementary_in(e: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
     """The largest subexpressions in x that are functions or fractional powers; x itself if it stands free."""
     if not e.has(x):
         return []
     if e == x or isinstance(e, sp.Function) or (e.is_Pow and not (e.exp.is_Integer and e.exp > 0)):
         return [e]
-    return list(dict.fromkeys(h for a in e.args for h in _heads(a, x)))
+    return list(dict.fromkeys(h for a in e.args for h in _elementary_in(a, x)))
 
 
 def _polynomial(poly: sp.Poly) -> list[sp.Expr]:
@@ -362,24 +362,24 @@ def _inside(w: sp.Expr, lo: sp.Expr | None, hi: sp.Expr | None) -> bool:
 
 def _inverse(function: type, w: sp.Expr) -> list[sp.Expr]:
     """All real u with h(u) = w."""
-    head = head_of(function)
-    if head is None:
+    record = elementary_of(function)
+    if record is None:
         raise NoProof
-    if w.func is function and head.injective and w.args[0].is_real:
+    if w.func is function and record.injective and w.args[0].is_real:
         return [w.args[0]]  # tanh(2) is met at 2, not at a logarithm of it
-    if w == 0 and head.injective and head.odd:
+    if w == 0 and record.injective and record.odd:
         return [sp.S.Zero]
-    lo, hi = (None if v in (-sp.oo, sp.oo) else v for v in head.values)
-    if head.inverse is None:
-        return _numbered(head, w) if head.injective and _inside(w, lo, hi) else _undecided()
+    lo, hi = (None if v in (-sp.oo, sp.oo) else v for v in record.values)
+    if record.inverse is None:
+        return _numbered(record, w) if record.injective and _inside(w, lo, hi) else _undecided()
     if not _inside(w, lo, hi):
         # the least value of cosh, the largest of sech: met once, at 0, and touched without a change of sign
-        touched = head.shape not in ("rising", "falling") and is_zero(head.function(sp.S.Zero) - w)
+        touched = record.shape not in ("rising", "falling") and is_zero(record.function(sp.S.Zero) - w)
         return [sp.S.Zero] if touched else []
-    found = head.inverse(w)
+    found = record.inverse(w)
     if isinstance(found, tuple):
         return _inverse(*found)
-    return [found] if head.shape in ("rising", "falling") else _both(found)
+    return [found] if record.shape in ("rising", "falling") else _both(found)
 
 
 def _undecided() -> list[sp.Expr]:
@@ -390,25 +390,25 @@ def _both(u: sp.Expr) -> list[sp.Expr]:
     return [u, -u]
 
 
-def _numbered(head: ElementaryFunction, w: sp.Expr) -> list[sp.Expr]:
-    """The u with h(u) = w of a rising or falling head without a closed inverse, for a number w: a `Root`."""
+def _numbered(record: ElementaryFunction, w: sp.Expr) -> list[sp.Expr]:
+    """The u with h(u) = w of a rising or falling function without a closed inverse, for a number w: a `Root`."""
     if not sp.sympify(w).is_number:
         raise NoProof
-    way, size = (sign(w), sp.Abs(w)) if head.odd else (1, w)
+    way, size = (sign(w), sp.Abs(w)) if record.odd else (1, w)
     if not way:
         return [sp.S.Zero]
     with mpmath.workdps(60):
-        near = _bisected(head.mpmath, mpmath.mpf(sp.N(size, 60)), head.shape == "rising")
+        near = _bisected(record.mpmath, mpmath.mpf(sp.N(size, 60)), record.shape == "rising")
     if near is None or not near:
         raise NoProof
     side = 1 if near > 0 else -1
     for k in (20, 12, 6):
         lo, hi = sorted(near * (1 + s * sp.Rational(1, 10**k)) for s in (1, -1))
         with balls.precision(400):
-            ways = [sign_of_ball(balls.constant(head.function(v) - size)) for v in (lo, hi)]
+            ways = [sign_of_ball(balls.constant(record.function(v) - size)) for v in (lo, hi)]
         if ways[0] * ways[1] < 0:
             lo, hi = sorted((side * lo, side * hi))
-            return [way * side * Root(head.function(side * Z[0]) - size, lo, hi)]
+            return [way * side * Root(record.function(side * Z[0]) - size, lo, hi)]
     raise NoProof
 
 

@@ -17,7 +17,7 @@ LARGE_SHARE = sp.Dummy("S", positive=True)  #: in [1/3, 1]
 
 
 class rest(sp.Function):
-    """rest(name, side, u): h(u) - limit(u) of the head of that name at one end, where no other head is that."""
+    """rest(name, side, u): h(u) - limit(u) of the function of that name at one end, where no other function is that."""
 
     nargs = 3
     is_real = True
@@ -30,8 +30,8 @@ class EndBehavior:
     |h(u) - limit(u)| ≤ size e^{-rate s u} for *every* real u.
 
     enclosed: h(u) for s·u ≥ 0 by exponentials and the unknown numbers `SHARE` and `LARGE_SHARE`. rest: h(u) - limit(u)
-    by a head that dies, without cancellation. series: (u, n, θ) → n terms of h(u) - limit(u) and the next one times
-    an unknown θ in [0, 1], for s·u large. All three are for heads that are no rational function of e^u (those have
+    by a function that dies, without cancellation. series: (u, n, θ) → n terms of h(u) - limit(u) and the next one times
+    an unknown θ in [0, 1], for s·u large. All three are for functions that are no rational function of e^u (those have
     `ElementaryFunction.exponential`). small: limit(u) - h(u) in a form that keeps its digits in floats.
     """
 
@@ -75,7 +75,8 @@ class LogarithmicGrowth:
 @dataclass(frozen=True, eq=False)
 class Joint:
     """Heads that are computed together, from one exponential: what `ball` and `series` return of (u, analytic, wanted)
-    holds a head of u and of -u at the places `at` gives; the head `last` is computed only where it is wanted."""
+    holds a function of u and of -u at the places `at` gives; the function `last` is computed only where it is
+    wanted."""
 
     at: Mapping[type, tuple[int, int | None]]
     last: type
@@ -91,21 +92,18 @@ class Joint:
 class ElementaryFunction:
     """A function h of one real number u.
 
-    What it is:
-        function: its SymPy class, which knows h′: a subclass of `symbols.HeadFunction` where SymPy has none.
-        mpmath: h at mpmath numbers, any precision: what everything else is checked against.
-        names: how formulas call it; none for a head that only closed forms hold.
-        domain: where it is real and smooth (an open interval).
-        slope: h′ as a function of u, in which h(u) itself and other heads of u may stand. Exact Taylor series follow.
-        plain: h by another head, of which it is a linear function (erfc = 1 - erf).
+    What it is: function: its SymPy class, which knows h′: a subclass of `symbols.HeadFunction` where SymPy has none.
+    mpmath: h at mpmath numbers, any precision: what everything else is checked against. names: how formulas call it;
+    none for a function that only closed forms hold. domain: where it is real and smooth (an open interval). slope: h′
+    as a function of u, in which h(u) itself and other functions of u may stand. Exact Taylor series follow. plain: h by
+    another function, of which it is a linear function (erfc = 1 - erf).
 
-    Its shape, which decides zeros, signs and ranges:
-        values: infimum and supremum. shape: "rising", "falling", "valley" (falls to u = 0, then rises), "hill", or "".
-        number: h at doubles, ±∞ included, without overflow; for heads with a shape.
-        parity: 1, -1 or None. reflection: (h(u), u) → h(-u) for heads without parity.
-        inverse: w → the u with h(u) = w (u ≥ 0 of a valley or a hill), or (g, v): the u with g(u) = v for another head
-        g. None: zeros are isolated in balls, which is better where SymPy does not prove that h(inverse(w)) = w. square:
-        the head g with 1 - h² = g².
+    Its shape, which decides zeros, signs and ranges: values: infimum and supremum. shape: "rising", "falling", "valley"
+    (falls to u = 0, then rises), "hill", or "". number: h at doubles, ±∞ included, without overflow; for functions with
+    a shape. parity: 1, -1 or None. reflection: (h(u), u) → h(-u) for functions without parity. inverse: w → the u with
+    h(u) = w (u ≥ 0 of a valley or a hill), or (g, v): the u with g(u) = v for another function g. None: zeros are
+    isolated in balls, which is better where SymPy does not prove that h(inverse(w)) = w. square: the function g with 1
+    - h² = g².
 
     Its size and its ends:
         growth: what bounds |h|; None where `certified_values` does.
@@ -116,13 +114,11 @@ class ElementaryFunction:
         exponentiated: e^{h(u)} as a function of u, where that is simpler than h. branch: (s, r) → h(u) for u near
         s = ±1, where h has a square root of r² = (1 - s u)/2.
 
-    Numbers:
-        ball: h of (acb, analytic), or the name of a method of `acb` without branch cut: certified evaluation. Where
-        h is not analytic on the whole ball and analytic is True, the answer must not be finite.
-        series: the same on power series of balls (of (arb_series, analytic)). None: from `ball` and `slope`.
-        numpy: text of h at an array x, over `np` and SciPy's `special()`; "" where NumPy has h under the name SymPy
-        prints. code: body of a function of x that Numba compiles; "" where `math` has it. joint: heads that share one
-        exponential with it.
+    Numbers: ball: h of (acb, analytic), or the name of a method of `acb` without branch cut: certified evaluation.
+    Where h is not analytic on the whole ball and analytic is True, the answer must not be finite. series: the same on
+    power series of balls (of (arb_series, analytic)). None: from `ball` and `slope`. numpy: text of h at an array x,
+    over `np` and SciPy's `special()`; "" where NumPy has h under the name SymPy prints. code: body of a function of x
+    that Numba compiles; "" where `math` has it. joint: functions that share one exponential with it.
     """
 
     function: type
@@ -285,7 +281,7 @@ def _put(e: sp.Expr, y: sp.Symbol, side: int, u: sp.Expr) -> sp.Expr:
 
 
 def _mirrored(end: EndBehavior | PowerEnd, parity: int) -> EndBehavior | PowerEnd:
-    """The left end of a head whose right one is known: h(u) = ± h(-u)."""
+    """The left end of a function whose right one is known: h(u) = ± h(-u)."""
 
     def turned(f: Callable[..., sp.Expr]) -> Callable[..., sp.Expr]:
         return lambda u, *more: parity * f(-u, *more)

@@ -16,7 +16,7 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
-from meanfield.functions.elementary import cached, head_of
+from meanfield.functions.elementary import cached, elementary_of
 from meanfield.functions.elementary.record import ElementaryFunction, EndBehavior, PowerEnd
 from meanfield.functions.series.taylor import taylor
 
@@ -131,7 +131,7 @@ class _Walk:
             return self._power(self(e.base), e.exp, e)
         if len(e.args) != 1:
             raise _Unknown(f"How {e} behaves at infinity is not among the rules.")
-        return self._head(e, self(e.args[0]))
+        return self._elementary(e, self(e.args[0]))
 
     def _merge(self, parts: list[Part]) -> list[Part]:
         out: list[Part] = []
@@ -207,7 +207,7 @@ class _Walk:
             return sp.Add(*[V ** (-self.d * p.power) * p.factor for p in parts])
         return None
 
-    def _head(self, e: sp.Expr, parts: list[Part]) -> list[Part]:
+    def _elementary(self, e: sp.Expr, parts: list[Part]) -> list[Part]:
         head = e.func
         if head is sp.log:
             p = self._single(parts, e)
@@ -221,7 +221,7 @@ class _Walk:
             inner = self._finite(parts, e)
         if inner is not None:
             return self._at_a_limit(head, inner, e)
-        record = head_of(head)
+        record = elementary_of(head)
         if record is None:
             raise _Unknown(f"{e} has no power-law limit at infinity.")
         if record.exponential_like:
@@ -249,13 +249,13 @@ class _Walk:
         ]
 
     def _at_a_limit(self, head: type, inner: sp.Expr, e: sp.Expr) -> list[Part]:
-        record = head_of(head)
+        record = elementary_of(head)
         if record is not None and record.branch is not None:
             limit = sp.simplify(inner.subs(V, 0))
             if abs(limit) == 1:
                 rest = self._power([Part(sp.S.Zero, 0, sp.cancel(sp.together((1 - limit * inner) / 2)))], sp.S.Half, e)
                 return [Part(sp.S.Zero, 0, record.branch(limit, self._finite(rest, e)))]
-        taylor(head(inner), V, 0)  # raises where the head is not analytic there
+        taylor(head(inner), V, 0)  # raises where the function is not analytic there
         return [Part(sp.S.Zero, 0, head(inner))]
 
     def _saturated(self, head: ElementaryFunction, parts: list[Part], e: sp.Expr) -> list[Part]:
@@ -282,7 +282,7 @@ class _Walk:
         return [Part(sp.S.Zero, 0, limit)] if limit != 0 else []
 
     def _of_logarithm(self, head: ElementaryFunction, parts: list[Part], e: sp.Expr) -> list[Part]:
-        """e^{a log t + b} = t^a e^b, and the heads that are functions of it."""
+        """e^{a log t + b} = t^a e^b, and the functions that are functions of it."""
         logs = [p for p in parts if p.logs]
         if len(logs) != 1 or logs[0].factor.has(V):
             raise _Unknown(f"{e} is not a sum of powers of z and log z at infinity.")

@@ -43,7 +43,7 @@ def waves(expr: sp.Expr) -> Waves | None:
         if found is not None:
             return found
     elif isinstance(expr, (sp.sin, sp.cos)):
-        found = _head(expr)
+        found = _elementary(expr)
         if found is not None:
             return found
     return _periodic(expr)
@@ -63,7 +63,7 @@ def _product(factors) -> Waves | None:
     return total if len(total) <= _MOST else None
 
 
-def _head(expr) -> Waves | None:
+def _elementary(expr) -> Waves | None:
     """sin or cos of ωz + r(z) with a slow r: e^{±iωz} with the amplitudes cos r and sin r."""
     u = sp.expand(expr.args[0])
     w = u.coeff(Z[0], 1) if u.is_Add or u.is_Mul or u == Z[0] else sp.S.Zero

@@ -20,7 +20,7 @@ from meanfield.base.symbols import Z
 from meanfield.functions.balls import compile_ball, constant, integral, precision
 from meanfield.functions.balls.ball_functions import Function
 from meanfield.functions.derivatives import expanded
-from meanfield.functions.elementary import head_of
+from meanfield.functions.elementary import elementary_of
 from meanfield.functions.growth import Bound, bound
 from meanfield.functions.piecewise import Pieces, half_line, pieces
 from meanfield.symbolic.averages.dominant import far_form
@@ -212,8 +212,8 @@ def _parity(expr: sp.Expr) -> int | None:
         return 1 if parts == [1, 1] or (odd and expr.exp.is_even) else -1 if odd and expr.exp.is_odd else None
     if len(parts) != 1 or parts[0] != -1:
         return 1 if parts == [1] else None
-    head = head_of(expr)
-    return None if head is None else head.parity
+    record = elementary_of(expr)
+    return None if record is None else record.parity
 
 
 def _clamp(x: arb, T: arb) -> arb:
