@@ -102,7 +102,8 @@ symbolic.correlator_laws.local_series symbolic.correlator_laws.settings
 symbolic.correlator_laws.systems symbolic.correlator_laws.scale_invariant symbolic.correlator_laws.vanishing_variance
 symbolic.correlator_laws.exact symbolic.correlator_laws.positive_variance symbolic.correlator_laws.smooth_class
 symbolic.correlator_laws.critical_shift
-numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
+numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches
+numeric.quadrature.oscillatory_integrands
 numeric.quadrature.gaussian_averages numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
 numeric.quadrature.weak numeric.quadrature.layer_averages numeric.quadrature.sphere numeric.quadrature.small_variance
 numeric.quadrature.softmax.softmax_grids numeric.quadrature.softmax.overlaps numeric.quadrature.softmax.softmax_tables

@@ -118,7 +118,7 @@ def test_blocks_make_the_matrix_and_its_product(m, threads, monkeypatch, tmp_pat
     journal = kernel_blocks.Journal(tmp_path / "K.npy", one)
     journal.add((0, 0), (9.0, 0.0, 0.0, 0.5, 0.25))
     kept = kernel_blocks.Journal(tmp_path / "K.npy", one)
-    assert kept.done == {(0, 0)} and kept.said == (9.0, 0.0, 0.0, 0.5, 0.25)
+    assert kept.done == {(0, 0)} and kept.bounds == (9.0, 0.0, 0.0, 0.5, 0.25)
     target[:] = 0
     assert kernel_blocks.fill(one, {"K": target}, threads, journal=kept)[0] == 9.0
     assert not target[:2, :2].any() and np.array_equal(target[2:, 2:], known[2:, 2:])

@@ -98,7 +98,7 @@ def test_the_phase_behind_a_norm_on_activations_starts_where_the_input_layer_put
 class Saturating(FloatMap):
     """K′ = σ_w² K/(1 + K) + σ_b², χ_J = χ_K: a kind that this file adds, known by its values."""
 
-    places = np.logspace(-6, 6, 49)
+    points = np.logspace(-6, 6, 49)
     error = 1e-12
 
     def at(self, K, numbers):

@@ -56,7 +56,7 @@ from meanfield.empirical import measure_critical_line as _measure_critical_line
 from meanfield.empirical import measure_criticality as _measure_criticality
 from meanfield.empirical import measure_pairs as _measure_pairs
 from meanfield.empirical.ensemble.parallel import check_workers
-from meanfield.empirical.functions.reference_functions import names as twin_names
+from meanfield.empirical.functions.reference_functions import names as reference_names
 from meanfield.empirical.functions.tabulated import Tabulated, tabulated
 from meanfield.empirical.functions.user_formulas import from_formula, has_switches
 from meanfield.empirical.network.network import SAMPLERS, widths_of
@@ -577,7 +577,7 @@ def _pairs(theory: Theory, higher: bool = False, values: Any = None) -> dict[Has
     out: dict[Hashable, ScalarPair] = {}
     for held in activations_of(theory.block):
         record = activation(held)
-        if record.name not in twin_names() or record.free_parameters:
+        if record.name not in reference_names() or record.free_parameters:
             given = dict(values) if isinstance(values, Mapping) else {}
             missing = sorted({s.name for s in record.free_parameters} - set(given))
             if missing:

@@ -80,13 +80,13 @@ def _loop(recursion: Recursion, one_input: Recursion, entry: str) -> Planned:
     workspace = int(arrays["workspace"])
     state, groups = tuple(v.name for v in found.state), tuple(found.groups[g][:2] for g in arrays["groups"].tolist())
     variances = tuple(e.variance for e in found.expansions)
-    beside = len(found.inputs)
+    auxiliary = len(found.inputs)
     return Planned(
         Module(name, stored[0], (), 1.0, plain=PLAIN if entry == "block" else _single()),
         entry,
         state,
         tuple(found.parameters),
-        beside,
+        auxiliary,
         groups,
         variances,
         boxes,

@@ -176,14 +176,14 @@ class TheoryAtNumbers:
 
     def brought(self, loop: Planned, K: np.ndarray) -> np.ndarray:
         """What inputs bring to every layer, (numbers, layers, inputs); K: at layer 1."""
-        out = self.followed(loop.inputs, K, loop.beside)
-        return np.ascontiguousarray(out[[0, *range(len(out) - loop.beside, len(out))]])
+        out = self.followed(loop.inputs, K, loop.auxiliary)
+        return np.ascontiguousarray(out[[0, *range(len(out) - loop.auxiliary, len(out))]])
 
-    def followed(self, inputs: Lowered, K: np.ndarray, beside: int = 0) -> np.ndarray:
+    def followed(self, inputs: Lowered, K: np.ndarray, auxiliary: int = 0) -> np.ndarray:
         """The state of single inputs at every layer, (variables, layers, inputs); beside: variables without a start."""
         state = inputs.recursion.state
         start = np.zeros((K.size, len(state)))
-        for i, v in enumerate(state[: len(state) - beside]):
+        for i, v in enumerate(state[: len(state) - auxiliary]):
             start[:, i] = K if i == 0 else self.started(v.initial, K)
         with PARALLEL:
             out, diverged = inputs.run(start, self.rows(inputs.parameters, K.size), self.depth, False, True)

@@ -23,7 +23,7 @@ from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoints
 DIGITS = 13  # of a certified number in a table; the JSON document holds all
 MAP = (60, 20)  # characters of a map of phases
 MARKS = "o#="  # in the order of diagrams.PHASES
-TWINS = "O@%"  # the same where other input norms end elsewhere
+SPLIT_MARKS = "O@%"  # the same where other input norms end elsewhere
 
 
 # -------------------------------------------------------------------------------------------------------- table rows
@@ -231,7 +231,7 @@ def phase_map(diagram: Any) -> str:
     def mark(row: tuple[int, int, int], column: tuple[int, int, int]) -> str:
         found = np.argwhere(twin[row[1] : row[2], column[1] : column[2]])
         i, j = (row[0], column[0]) if not len(found) else (row[1] + found[0][0], column[1] + found[0][1])
-        return "?" if lost[i, j] else (TWINS if twin[i, j] else MARKS)[phase[i, j]]
+        return "?" if lost[i, j] else (SPLIT_MARKS if twin[i, j] else MARKS)[phase[i, j]]
 
     return character_map(diagram, mark, _legend(diagram))
 
@@ -267,7 +267,7 @@ def _legend(diagram: Any) -> str:
 
     names = [f"{mark} {name}" for mark, name in zip(MARKS, PHASES)]
     if diagram.bistable.any():
-        names.append(f"{' '.join(TWINS[:2])} the same, but other input norms end elsewhere")
+        names.append(f"{' '.join(SPLIT_MARKS[:2])} the same, but other input norms end elsewhere")
     if _lost(diagram).any():
         names.append("? not a number")
     return ", ".join(names)

@@ -27,7 +27,7 @@ class DataPart:
 
     x: np.ndarray
     y: np.ndarray
-    places: np.ndarray | None = None
+    class_indices: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -35,7 +35,7 @@ class DataPart:
     def taken(self, which: Any) -> DataPart:
         """The inputs of these numbers."""
         x = self.x.reshape(len(self.y), -1, self.x.shape[1])[which].reshape(-1, self.x.shape[1])
-        return DataPart(x, self.y[which], None if self.places is None else self.places[which])
+        return DataPart(x, self.y[which], None if self.class_indices is None else self.class_indices[which])
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,13 +138,13 @@ def _seen(plan: TrainingPlan, net: Trainee, start: dict[str, np.ndarray]) -> dic
         seen[f"loss/{name}"] = LOSSES[plan.loss](f, part.y)[0]
         if name == "train":
             seen["K"] = squares / len(part.x)
-        if part.places is not None:
+        if part.class_indices is not None:
             assigned = f.argmax(axis=1)
-            right, classes = assigned == part.places, f.shape[1]
-            of_class = np.bincount(part.places, minlength=classes)
+            right, classes = assigned == part.class_indices, f.shape[1]
+            of_class = np.bincount(part.class_indices, minlength=classes)
             seen[f"accuracy/{name}"] = right.mean()
             seen[f"largest_class/{name}"] = np.bincount(assigned, minlength=classes).max() / len(part)
-            seen[f"class_accuracy/{name}"] = np.bincount(part.places, right, classes) / of_class
+            seen[f"class_accuracy/{name}"] = np.bincount(part.class_indices, right, classes) / of_class
             if not np.isfinite(f).all():
                 for held in ("accuracy", "largest_class", "class_accuracy"):
                     seen[f"{held}/{name}"] = seen[f"{held}/{name}"] * np.nan

@@ -90,6 +90,6 @@ def _fingerprint(plans: Sequence[TrainingPlan], rates: Sequence[Sequence[float]]
         digest.update(repr(what).encode())
         for name, part in sorted(plan.parts.items()):
             digest.update(name.encode() + part.x.tobytes() + part.y.tobytes())
-            digest.update(b"" if part.places is None else part.places.tobytes())
+            digest.update(b"" if part.class_indices is None else part.class_indices.tobytes())
         digest.update(b"" if plan.theta is None else plan.theta.tobytes())
     return digest.hexdigest()

@@ -52,7 +52,7 @@ class PairLoop:
     entry: str
     state: tuple[str, ...]
     parameters: tuple[str, ...]
-    beside: int
+    auxiliary: int
     groups: tuple[tuple[int, int], ...]
     variances: tuple[int, ...]
     boxes: tuple[tuple[int, float, float], ...]

@@ -43,7 +43,7 @@ class Gaps:
     tables: dict[int, tuple[Panel, ...] | None] = field(default_factory=dict)
 
     def averages(self, K: np.ndarray, gap: np.ndarray) -> np.ndarray:
-        """(log S, log ⟨f²⟩/K) at places."""
+        """(log S, log ⟨f²⟩/K) at points."""
         out = np.empty((K.size, 2))
         self.module.call("averages", 2 * K.size, K, gap, T, out)
         return out

@@ -4,7 +4,8 @@ K.
 No Gauss–Hermite: a kink or a saturating function at large K ruins it. The integrand is folded, f(z) + f(-z) for z > 0,
 so that odd parts cancel exactly. Panels start at min(1, σ) and double outwards; all K of one octave share their panels,
 so f is evaluated once an octave. On panels with several periods of a sin or cos, the amplitudes are integrated against
-the wave (`waves`); the panel that touches a branch point is integrated in a power of its distance (`branches`).
+the wave (`oscillatory_integrands`); the panel that touches a branch point is integrated in a power of its distance
+(`branches`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from meanfield.functions.growth import bound
 from meanfield.functions.piecewise import half_line, pieces
 from meanfield.functions.series.ball_series import ball_series, coefficients
 from meanfield.functions.series.taylor import taylor
-from meanfield.numeric.quadrature import branches, waves
+from meanfield.numeric.quadrature import branches, oscillatory_integrands
 from meanfield.numeric.quadrature.evaluation import evaluate, numpy_function
 from meanfield.numeric.quadrature.rules import chebyshev_to_power, exact_product, gauss_legendre
 
@@ -104,7 +105,7 @@ def folded(expr: sp.Expr, z: np.ndarray) -> np.ndarray:
 class QuadratureRule:
     """How an integrand is cut up: |kinks|, growth rate c of e^{c|z|}, first panel width; the largest frequency of its
     waves; where it does not split into waves the slopes of its phases, whose every period panels must follow; |b| of
-    its steep places; branch points; nodes a panel; the |z| below which it is
+    its steep points; branch points; nodes a panel; the |z| below which it is
     0."""
 
     kinks: tuple[float, ...]
@@ -128,8 +129,8 @@ def rule_for(expr: sp.Expr, first: float = 1.0) -> QuadratureRule:
     rates = [b.c for e, lo, hi in p.intervals() if (b := bound(e, Z[0], half_line(lo, hi))) is not None]
     fastest, slopes = 0.0, ()
     if expr.has(sp.sin, sp.cos):
-        if all(waves.split(e) is not None for e in p.exprs):
-            fastest = max(waves.fastest(e) for e in p.exprs)
+        if all(oscillatory_integrands.split(e) is not None for e in p.exprs):
+            fastest = max(oscillatory_integrands.fastest(e) for e in p.exprs)
         else:
             heads = expr.atoms(sp.sin, sp.cos)
             slopes = tuple(sorted({u.args[0].diff(Z[0]) for u in heads if u.has(Z[0])}, key=str))
@@ -144,7 +145,7 @@ def rule_for(expr: sp.Expr, first: float = 1.0) -> QuadratureRule:
 
 def centres(expr: sp.Expr) -> list[float]:
     """|z| where a saturating head of a linear argument switches, as 3 in tanh(20(z - 3)), where e^{-(20z - 60)²} has
-    its top, and next to the poles of a fraction, as 2 in 1/(1 + 400(z - 2)²): steep places the panels must see."""
+    its top, and next to the poles of a fraction, as 2 in 1/(1 + 400(z - 2)²): steep points the panels must see."""
     found = []
     for node in expr.atoms(sp.exp):
         u = sp.expand(node.args[0])
@@ -315,11 +316,11 @@ def _wave_values(expr, z, middle, half, n, sigma):
             rows = which == k
             if not rows.any() or piece == 0:
                 continue
-            for amplitude, group in waves.split(piece) or ():
+            for amplitude, group in oscillatory_integrands.split(piece) or ():
                 weight = np.zeros(z.shape)
                 for omega, c in group:
                     if omega not in moments:
-                        moments[omega] = waves.weights(omega, middle, half, n) / sigma
+                        moments[omega] = oscillatory_integrands.weights(omega, middle, half, n) / sigma
                     weight += (complex(c) * moments[omega] if sign > 0 else np.conj(c) * moments[omega]).real
                 inside = numpy_function(amplitude)(sign * z[rows].ravel()).reshape(z[rows].shape)
                 total[rows] += weight[rows] * inside
@@ -394,7 +395,7 @@ class PolynomialTable:
         power = self.low if side < 0 else self.high
         return int(power) if 0 <= power <= DEGREE and power == int(power) else None
 
-    def split_places(self) -> list[float]:
+    def split_points(self) -> list[float]:
         """K inside the cells that are cut, off the nodes of their parts."""
         cut = np.flatnonzero(np.isnan(self.coefficients[: self.cells, 0])).tolist()
         return [2.0 ** (self.first + i // 8) * (1 + (i % 8 + (0.137 + 0.61 * i) % 1) / 8) for i in cut]
@@ -466,7 +467,7 @@ def _split(function, lower: float, width: float, whole: np.ndarray) -> np.ndarra
 
 
 def _worst(function, lower: float, width: float, rows: np.ndarray, probes: np.ndarray) -> float:
-    """The largest relative deviation of the rows from the function at places in between, in units of what rounding
+    """The largest relative deviation of the rows from the function at points in between, in units of what rounding
     alone explains."""
     n = len(rows)
     if n > 64:  # the ends and some between show what all do

@@ -104,7 +104,7 @@ class NeededAverages:
         if not self.four:
             return {}, 0.0
         inputs, order = len(K), self.highest4
-        places, values = _places(inputs, order, self.four), []
+        places, values = _positions(inputs, order, self.four), []
         for elements, counts in _multisets(inputs):
             tick()
             cov = K[list(elements)][:, list(elements)]
@@ -130,7 +130,7 @@ def _multisets(inputs: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
 
 
 @lru_cache(maxsize=16)
-def _places(inputs: int, order: int, wanted: tuple[tuple[int, ...], ...]) -> dict[tuple[int, ...], np.ndarray]:
+def _positions(inputs: int, order: int, wanted: tuple[tuple[int, ...], ...]) -> dict[tuple[int, ...], np.ndarray]:
     """Where the average of given derivatives at inputs (a, b, c, d) stands among all of `_multisets`, one after the
     other."""
     start, offsets = 0, {}

@@ -320,7 +320,7 @@ _BINOMIALS = np.array([(-1) ** k * comb(POINTS - 1, k) for k in range(POINTS)], 
 
 @njit(cache=True, error_model="numpy")
 def interpolated(table, start, step, x):
-    """Rows of a table at equally spaced places, read at x by local polynomials through `POINTS` of them."""
+    """Rows of a table at equally spaced points, read at x by local polynomials through `POINTS` of them."""
     rows, count = table.shape
     points = _BINOMIALS.shape[0]
     out = np.empty((rows, x.shape[0]))

@@ -422,7 +422,7 @@ def _measure(expr, nodes, table, span, rules, truth) -> float:
     plain = _values(expr, nodes, [_plain(r) for r in rules])
     # a ball follows every period, of which there are √K times the frequency
     follows = RIGOROUS / max(1.0, *[r.fastest / 4 for r in rules]) ** 2
-    for k in (c for c in (*CHECKS, *INSIDE, *table.split_places()) if low <= c < high):
+    for k in (c for c in (*CHECKS, *INSIDE, *table.split_points()) if low <= c < high):
         value, true = f(k, table.coefficients), math.nan
         if (value == 0.0 and float(truth(k)[0]) == 0.0) or (k < _SMALL and not _holds(nodes, k)):
             continue  # below every double; a ball would need hundreds of digits to say so

@@ -81,7 +81,7 @@ class Writer(Stages):
             [*lines, "_status[i] = 1.0 if lost else 0.0", "if same and _settled[i] == 0.0:", "    _settled[i] = 1.0"]
         )
 
-    def near_one(self) -> str:
+    def normalized(self) -> str:
         """Exponents taken out of every m."""
         return "\n".join(
             f"_m_{x}[i], _e_{x}[i] = _split(_m_{x}[i], _e_{x}[i])" for x in (v.name for v in self.wide)
@@ -116,7 +116,7 @@ class Writer(Stages):
             parameters=indent(self.read(), 20),
             body=indent(number + head + evaluate + rest, 12),
             every=indent(self.write("l - first + 1"), 20),
-            far=indent("for i in range(n):\n" + indent(self.near_one(), 4), 16) if self.wide else " " * 16 + "pass",
+            far=indent("for i in range(n):\n" + indent(self.normalized(), 4), 16) if self.wide else " " * 16 + "pass",
             done=indent(self.done(), 20),
             leave=indent(self.leave(), 20),
             final=indent(self.write("0"), 16),

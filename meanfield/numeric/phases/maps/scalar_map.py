@@ -33,7 +33,7 @@ def known_to(recursion: Recursion, values: Values) -> dict[str, sp.Expr]:
 
 
 class GridMap(Protocol):
-    """A map in doubles, for many places at once."""
+    """A map in doubles, for many points at once."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ class ScalarMap:
         raise NotImplementedError
 
     def line(self, of: str) -> Any:
-        """The places (σ_w, σ_b) with χ_J = 1 (of: "J") or χ_K = 1 ("K") at a fixed point."""
+        """The points (σ_w, σ_b) with χ_J = 1 (of: "J") or χ_K = 1 ("K") at a fixed point."""
         raise NotImplementedError
 
     def grid(self) -> GridMap:
