@@ -153,7 +153,7 @@ kernels.single_pairs kernels.pairs kernels.kernel_blocks kernels.kernel_matrices
 kernels.kernel_gradients
 prediction.solvers.spectrum prediction.solvers.likelihood prediction.solvers.system prediction.solvers.solver_choice
 prediction.solvers.conjugate prediction.solvers.cholesky prediction.solvers.low_rank
-prediction.solvers.log_determinant prediction.solvers.regression prediction.solvers.nystrom prediction.solvers.ended
+prediction.solvers.log_determinant prediction.solvers.regression prediction.solvers.nystrom prediction.solvers.fitted
 prediction.targets prediction.linearized prediction.logits prediction.prediction_figures prediction.trained
 prediction.predict
 explorer.oscillatory_moments explorer.smoothing explorer.ratios explorer.tabled explorer.javascript explorer.model
