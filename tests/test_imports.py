@@ -205,7 +205,7 @@ recipes.audit.encoders recipes.audit.olmo recipes.audit.megatron recipes.audit.n
 recipes.audit.audited
 parametrizations.exponents.unknown_steps parametrizations.exponents.monomial parametrizations.exponents.matrix_scaling
 parametrizations.exponents.power_rules parametrizations.exponents.power_matrices
-parametrizations.exponents.power_places parametrizations.exponents.power_records
+parametrizations.exponents.record_positions parametrizations.exponents.power_records
 parametrizations.exponents.power_table parametrizations.exponents.step_powers
 parametrizations.one_parametrization parametrizations.published
 parametrizations.step.step_case parametrizations.step.populations parametrizations.step.own_changes
@@ -215,7 +215,7 @@ parametrizations.coordinates.coordinate_rows parametrizations.coordinates.coordi
 parametrizations.coordinates.measured_frames parametrizations.coordinates.coordinate_figures
 parametrizations.coordinates.coordinate_arguments parametrizations.coordinates.coordinate_result
 parametrizations.coordinates.coordinate_check parametrizations.coordinates.at_width
-explorer.serving.selectable explorer.serving.worker explorer.serving.asking explorer.serving.served
+explorer.serving.selectable explorer.serving.worker explorer.serving.worker_queue explorer.serving.served
 explorer.serving.server
 cli.terminal.output cli.terminal.reading cli.terminal.critical_output cli.terminal.bias_output cli.terminal.options
 cli.terminal.help

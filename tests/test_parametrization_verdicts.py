@@ -33,8 +33,8 @@ from meanfield.networks.records import (
     mlp,
 )
 from meanfield.parametrizations import Monomial, parametrization
-from meanfield.parametrizations.exponents.power_places import POWER_RULES, power_rule
 from meanfield.parametrizations.exponents.power_rules import Rule
+from meanfield.parametrizations.exponents.record_positions import POWER_RULES, power_rule
 
 PRELN = Residual(Sequential((LayerNorm(), Dense(expand=4), Nonlinearity("gelu"), Dense())))
 GATED = Residual(Sequential((RMSNorm(), Gate("silu", Dense(expand=4), Dense(expand=4)), Dense())))

@@ -19,7 +19,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.quantities import GRADIENTS, LOGARITHMIC, QUANTITIES, RELATIVE, columns
 from meanfield.comparison import check_gradients
 from meanfield.comparison.check_report import THRESHOLD, Row
-from meanfield.comparison.finite_width_allowance import FiniteWidthCorrections, in_words
+from meanfield.comparison.finite_width_allowance import FiniteWidthCorrections, sentences
 from meanfield.empirical import EnsembleResult
 
 SHARE = 16  # the narrower of the two ensembles that measure the bias has 1/(2·SHARE) of the width
@@ -91,7 +91,7 @@ def _forwards(
     for q in names:
         if _nothing(q, run, reach).any():
             notes.append(f"Where the theory's {q} is exactly 0, its rows are absolute, and only networks at 0 pass.")
-    notes += in_words(derived)
+    notes += sentences(derived)
     for q in names:
         if q in derived.of:
             rows += _with_derived_bias(q, run, result, reach, derived)

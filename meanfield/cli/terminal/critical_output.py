@@ -30,7 +30,7 @@ SPLIT_MARKS = "O@%"  # the same where other input norms end elsewhere
 
 
 @dataclass(frozen=True)
-class Words:
+class Wording:
     """A table value with its own LaTeX."""
 
     text: str
@@ -58,7 +58,7 @@ def _digits(found: Solution) -> Any:
     """A number as decimals, or as it is where those say less."""
     value = found.value
     if value == sp.oo:
-        return Words("infinite", r"\infty")
+        return Wording("infinite", r"\infty")
     return value if value is sp.nan or value.is_Rational or value.free_symbols else _decimal(sp.N(value, 20))
 
 
@@ -81,7 +81,7 @@ def line_rows(line: CriticalLine | OrderChaosLine) -> list[TableRow]:
     of_tokens, message = isinstance(line, OrderChaosLine), line.message
     section = "Order and chaos of tokens" if of_tokens else "Critical line (chi_J* = 1)"
     if line.kind in ("everywhere", "none", "unknown"):
-        where = Words(line.kind, rf"\text{{{line.kind}}}")
+        where = Wording(line.kind, rf"\text{{{line.kind}}}")
         return [TableRow(section, "line", where, r"\text{line}" if of_tokens else r"\chi_J^\ast = 1", message)]
     if isinstance(line, OrderChaosLine):
         return [TableRow(section, "0", line.condition, "0", f"ordered where < 0; {line.message}")]
@@ -103,7 +103,7 @@ def point_rows(found: CriticalPoints) -> list[TableRow]:
     for i, p in enumerate(found, 1):
         section = f"Critical point {i if len(found) > 1 else ''}".rstrip() + f" ({_kind(p)})"
         if p.K.value.free_symbols:
-            rows.append(TableRow(section, "K*", Words("any K", r"\text{any } K"), r"K^\ast", p.K.message))
+            rows.append(TableRow(section, "K*", Wording("any K", r"\text{any } K"), r"K^\ast", p.K.message))
         else:
             rows += _shown("K*", p.K, section, r"K^\ast")
         rows += _shown("sigma_w", p.sigma_w, section, r"\sigma_w") + _shown("sigma_b", p.sigma_b, section, r"\sigma_b")
@@ -143,7 +143,7 @@ def fixed_rows(found: FixedPoints, at: str) -> list[TableRow]:
     for i, p in enumerate(found, 1):
         section = f"Fixed point {i if len(found) > 1 else ''}".rstrip() + f" at {at} ({p.stability}, {p.phase})"
         if p.K.value.free_symbols:
-            rows.append(TableRow(section, "K*", Words("any K", r"\text{any } K"), r"K^\ast", p.K.message))
+            rows.append(TableRow(section, "K*", Wording("any K", r"\text{any } K"), r"K^\ast", p.K.message))
         else:
             rows += _shown("K*", p.K, section, r"K^\ast")
         rows += _shown("chi_J", p.chi_J, section, r"\chi_J") + _shown("chi_K", p.chi_K, section, r"\chi_K")
@@ -160,30 +160,30 @@ def phase_rows(phase: Phase | str | None, at: str, norm: sp.Expr) -> list[TableR
     """Where a network with this input ends, as table rows."""
     section = f"Phase at {at}, Q0 = {norm}"
     if not isinstance(phase, Phase):
-        return [TableRow(section, "phase", Words("undecided", r"\text{undecided}"), r"\text{phase}", phase or "")]
+        return [TableRow(section, "phase", Wording("undecided", r"\text{undecided}"), r"\text{phase}", phase or "")]
     more = "Other input norms end in another state." if phase.bistable else ""
-    rows = [TableRow(section, "phase", Words(phase.name, rf"\text{{{phase.name}}}"), r"\text{phase}", more)]
+    rows = [TableRow(section, "phase", Wording(phase.name, rf"\text{{{phase.name}}}"), r"\text{phase}", more)]
     if phase.fixed_point is None:
-        rows.append(TableRow(section, "K* reached", Words("none: K grows without bound", r"\infty"), r"K^\ast"))
+        rows.append(TableRow(section, "K* reached", Wording("none: K grows without bound", r"\infty"), r"K^\ast"))
     elif not phase.fixed_point.K.value.free_symbols:
         rows.append(TableRow(section, "K* reached", _digits(phase.fixed_point.K), r"K^\ast"))
     rows.append(TableRow(section, "chi_J*", _digits(phase.chi_J), r"\chi_J^\ast"))
     return [*rows, TableRow(section, "xi", _layers(phase.xi), r"\xi")]
 
 
-def _layers(xi: float) -> Words:
+def _layers(xi: float) -> Wording:
     if xi == float("inf"):
-        return Words("infinite", r"\infty")
+        return Wording("infinite", r"\infty")
     if xi != xi:  # whether chi_J is 1 is not decided
-        return Words("not known", r"\text{not known}")
-    return Words(f"{xi:.{DIGITS}g} layers", rf"{xi:.{DIGITS}g}\text{{ layers}}")
+        return Wording("not known", r"\text{not known}")
+    return Wording(f"{xi:.{DIGITS}g} layers", rf"{xi:.{DIGITS}g}\text{{ layers}}")
 
 
-def _interval(ends: tuple[sp.Expr, sp.Expr] | None) -> Words:
+def _interval(ends: tuple[sp.Expr, sp.Expr] | None) -> Wording:
     if ends is None:
-        return Words("no open set of K^1", r"\text{no open set}")
+        return Wording("no open set of K^1", r"\text{no open set}")
     low, high = (e if e in (sp.oo, 0) or len(str(e)) < DIGITS else _decimal(sp.N(e, 20)) for e in ends)
-    return Words(f"K^1 in ({low}, {high})", rf"\in \left({tex(low)}, {tex(high)}\right)")
+    return Wording(f"K^1 in ({low}, {high})", rf"\in \left({tex(low)}, {tex(high)}\right)")
 
 
 # -------------------------------------------------------------------------------------------------------------- JSON

@@ -29,7 +29,7 @@ LOOKS = (0.9, 0.3, 1e-3, 1e-12)  # 1 - c at which two maps of c are compared
 TWICE = (1.0, 7.3)  # the K of the two
 STEPS = 100
 
-Found = tuple[np.ndarray, ...]
+Zeros = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Plain:
     def __init__(self, gaps: Gaps | None, mu: float):
         self.gaps, self.mu = gaps, mu
 
-    def fixed_points(self, cells: CorrelationCells) -> Found:
+    def fixed_points(self, cells: CorrelationCells) -> Zeros:
         """(1 - c*, slope, error) where K is finite and χ_J* > 1."""
         assert self.gaps is not None  # a linear f has no such point
         kept = 1 - self.mu**2
@@ -74,7 +74,7 @@ class Plain:
         """Whether every correlation stays, at points with χ_J* = 1."""
         return (cells.sigma_b == 0) & ((cells.sigma_w == 0) | (self.gaps is None))
 
-    def without_K(self, cells: CorrelationCells) -> Found:
+    def without_K(self, cells: CorrelationCells) -> Zeros:
         """The same where K ends at 0 or ∞, NaN where the map of c depends on K, even there, or is the identity."""
         unknown = np.full((3, cells.K.size), math.nan)
         if self.gaps is None or self.mu > 1:
@@ -85,7 +85,7 @@ class Plain:
             found[:, far] = self._free(cells.at(far), FAR, FARTHER)
         return tuple(found)
 
-    def _free(self, cells: CorrelationCells, places: tuple[float, float], near: float) -> Found:
+    def _free(self, cells: CorrelationCells, places: tuple[float, float], near: float) -> Zeros:
         """`without_K` by the maps of c at two K; near: how far they may be apart."""
         assert self.gaps is not None
         unknown = np.full((3, cells.K.size), math.nan)
@@ -123,21 +123,21 @@ class Stepwise:
             grown = run.values["log_distance"][..., 1] - run.values["log_distance"][..., 0]
             return grown - np.log(run.values["K"][..., 1] / K)
 
-    def fixed_points(self, cells: CorrelationCells) -> Found:
+    def fixed_points(self, cells: CorrelationCells) -> Zeros:
         return self._zeros(cells, cells.K, True)
 
     def is_identity(self, cells: CorrelationCells) -> np.ndarray:
         looks = [np.abs(self.excess(cells, cells.K, np.full(cells.K.shape, g))) <= NEAR for g in LOOKS[:2]]
         return looks[0] & looks[1]
 
-    def without_K(self, cells: CorrelationCells) -> Found:
+    def without_K(self, cells: CorrelationCells) -> Zeros:
         found = np.array(self._free(cells, TWICE, NEAR))
         far = np.isnan(found[0]) & np.isinf(cells.K)
         if far.any():
             found[:, far] = self._free(cells.at(far), FAR, FARTHER)
         return tuple(found)
 
-    def _free(self, cells: CorrelationCells, places: tuple[float, float], near: float) -> Found:
+    def _free(self, cells: CorrelationCells, places: tuple[float, float], near: float) -> Zeros:
         found = np.full((3, cells.K.size), math.nan)
         ones = np.ones(cells.K.size)
         looks = np.array([[self.excess(cells, k * ones, g * ones, False) for g in LOOKS] for k in places])
@@ -150,7 +150,7 @@ class Stepwise:
             found[:, inside] = self._zeros(cells.at(inside), places[0] * ones[inside], False)
         return tuple(found)
 
-    def _zeros(self, cells: CorrelationCells, K: np.ndarray, biased: bool) -> Found:
+    def _zeros(self, cells: CorrelationCells, K: np.ndarray, biased: bool) -> Zeros:
         def excess(where: np.ndarray, gap: np.ndarray) -> np.ndarray:
             return self.excess(cells.at(where), K[where], gap, biased)
 

@@ -24,7 +24,6 @@ from meanfield.networks.records import (
     Sequential,
 )
 from meanfield.parametrizations.exponents.power_matrices import AffineRule, Moved
-from meanfield.parametrizations.exponents.power_places import ASKED, DEPTH, WIDTH, RecordPosition, power_rule
 from meanfield.parametrizations.exponents.power_rules import (
     ZERO,
     Chain,
@@ -37,6 +36,7 @@ from meanfield.parametrizations.exponents.power_rules import (
     Skip,
     Watch,
 )
+from meanfield.parametrizations.exponents.record_positions import ASKED, DEPTH, WIDTH, RecordPosition, power_rule
 from meanfield.parametrizations.exponents.unknown_steps import refuse
 
 

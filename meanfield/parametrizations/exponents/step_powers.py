@@ -12,11 +12,11 @@ from meanfield.base.words import unknown
 from meanfield.networks.folds import symbols_in
 from meanfield.networks.records import Network
 from meanfield.networks.roles import roles_of
-from meanfield.parametrizations.exponents.power_places import DEPTH, WIDTH
 from meanfield.parametrizations.exponents.power_records import rules_of
 from meanfield.parametrizations.exponents.power_rules import ZERO, Change, NoPower, Watch
 from meanfield.parametrizations.exponents.power_table import VERDICTS, Power, PowerRow
 from meanfield.parametrizations.exponents.power_table import Powers as Powers
+from meanfield.parametrizations.exponents.record_positions import DEPTH, WIDTH
 from meanfield.theory.derivation import asked_of
 
 REPEATED = 8  # blocks until exponents must have stopped changing

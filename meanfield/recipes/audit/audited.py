@@ -11,7 +11,7 @@ from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.answers.results import MeanFieldError, one_line
 from meanfield.base.arguments import validated
 from meanfield.recipes.audit.configurations import read
-from meanfield.recipes.audit.keys import Reading, taken
+from meanfield.recipes.audit.keys import Reading, read_configuration
 from meanfield.recipes.audit.recognition import outside, recognized, section
 from meanfield.recipes.description.recipe_report import Comparison, Report
 from meanfield.recipes.one_recipe import Recipe
@@ -98,7 +98,7 @@ def audit(config: Any, *, reader: object = None) -> Audit:
     """
     values, of = read(config)
     one = recognized(values, of, reader)
-    held = taken(one, section(one, values))
+    held = read_configuration(one, section(one, values))
     found = one.build(held.values)
     recipe = _recipe(found)
     assumed = f"{one.assumed}, initialized as {found.row} ({found.source}); no file says so, the class does."

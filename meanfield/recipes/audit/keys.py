@@ -152,7 +152,7 @@ class KeyValues:
 
 
 @dataclass(frozen=True)
-class Taken:
+class ReadConfiguration:
     """What was taken of a configuration: the values of all keys; those that it had (read) and had not (defaults), as
     the configuration calls them; keys that do not change the law (ignored), and keys that nobody knows (unknown)."""
 
@@ -163,7 +163,7 @@ class Taken:
     unknown: tuple[str, ...]
 
 
-def taken(reader: Reader, config: Mapping[str, Any]) -> Taken:
+def read_configuration(reader: Reader, config: Mapping[str, Any]) -> ReadConfiguration:
     """The values of a reader's keys in a flat configuration. Raises: MeanFieldError for a value of another kind, two
     names of one thing that differ, a key that is missing, one that looks misspelt, and one that is refused."""
     _misspelt(reader, config)
@@ -203,7 +203,7 @@ def taken(reader: Reader, config: Mapping[str, Any]) -> Taken:
         if not reader.knows(name) and name not in NAMING:
             known = any(fnmatchcase(top, pattern) or fnmatchcase(name, pattern) for pattern in reader.ignored)
             (ignored if known else unread)[name if top in partly else top] = None
-    return Taken(KeyValues(values), read, defaults, tuple(ignored), tuple(unread))
+    return ReadConfiguration(KeyValues(values), read, defaults, tuple(ignored), tuple(unread))
 
 
 def _given(key: Key, config: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from meanfield.tuning.recommendation.fluctuation import of_log_J
 BIASES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # σ_b at which a search looks for a critical σ_w
 RANGE = (0.02, 50.0)  # of σ_w in a search
 FLAT = 1e-9  # |log J| a layer below which an architecture is critical at every σ_w
-SETTLED = 300  # layers after which K is taken to be at its fixed point
+CONVERGED = 300  # layers after which K is taken to be at its fixed point
 HOLDS = 1.0  # the worst |log J| of a choice that is taken without looking further
 UNSTEADY = 4.0  # times √(L/n), from which on networks are thrown off by what finite width adds to K in every layer
 SCALES = (0.1, 1e-2, 1e-4)  # factors of branches to start from
@@ -139,7 +139,7 @@ def _start(p: CompiledPrediction, sigma_b: float, settle: bool, sigma_w: np.ndar
     """K¹ = 1, or the K that layers settle at from there, where that is a number of an ordinary size."""
     if not settle:
         return np.ones_like(sigma_w)
-    K = p.last(sigma_w, sigma_b, 1.0, SETTLED)[1]
+    K = p.last(sigma_w, sigma_b, 1.0, CONVERGED)[1]
     return np.where((K > SMALLEST) & (K < LARGEST), K, 1.0)
 
 
@@ -172,7 +172,7 @@ def on_the_line(p: CompiledPrediction, depth: int, width: int) -> tuple[Choice, 
         ratio = float(sigma_b.value)
     except (MeanFieldError, TypeError, ValueError):
         return ()
-    K1 = float(p.last(1.0, ratio, 1.0, SETTLED)[1])
+    K1 = float(p.last(1.0, ratio, 1.0, CONVERGED)[1])
     return (judged(p, (1.0, ratio, K1), depth, width, kind="line", anchor=None),)
 
 

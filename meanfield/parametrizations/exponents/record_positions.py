@@ -39,7 +39,7 @@ class RecordPosition:
 
     def make(self, record: Block) -> Rule:
         """The rule of a record here. Raises: MeanFieldError for a record without one."""
-        adds = "power_rule of meanfield.parametrizations.exponents.power_places"
+        adds = "power_rule of meanfield.parametrizations.exponents.record_positions"
         return rule_of(POWER_RULES, record, ASKED, adds)(record, self)
 
     def exponent(self, of: Monomial) -> Fraction:
