@@ -33,7 +33,7 @@ Range = tuple[arb, arb]  # its ends, possibly infinite
 
 
 class NoProof(Exception):
-    """No proof was found; the caller says so in a sentence."""
+    """No proof was found; the caller reports it."""
 
 
 class Root(AtomicExpr):

@@ -87,11 +87,11 @@ class PowerApproach:
         ring = self.expander.calculus.ring(self.gain.remainder)
         total = ring.composed(ring.powers(self.gain.terms), lambda j: binomial(power, j))
         f = {-int(k[0].p) - m: c * self._amplitude(-int(k[0].p)) for k, c in total.items() if near < k[0] < -m}
-        rest = max(fmpq(2) + near / m, -self.reach)
+        remainder = max(fmpq(2) + near / m, -self.reach)
         calc = self.calculus
         steps = {((fmpq(-k, m), NONE), 0): c for k, c in f.items() if c}
-        w = growing(calc.ring(any_logs(rest - 1)), steps, ZERO, {key(-1): self.start})
-        return calc.made(scaled(plus({UNIT: ONE}, w), ONE, key(1)), any_logs(rest), (NONE,) * len(calc.bases))
+        w = growing(calc.ring(any_logs(remainder - 1)), steps, ZERO, {key(-1): self.start})
+        return calc.made(scaled(plus({UNIT: ONE}, w), ONE, key(1)), any_logs(remainder), (NONE,) * len(calc.bases))
 
     def y(self, k: int) -> Truncated:
         """y^k along the layers."""
@@ -106,8 +106,8 @@ class PowerApproach:
         assert near is not None
         parts = [calc.scaled(self.y(-int(k[0].p)), c) for k, c in calc.order.ordered(series.terms)]
         whole = calc.plus(*parts) if parts else calc.constant(ZERO)
-        rest = calc.order.largest(any_logs(near / self.m), whole.remainder)
-        return calc.made(whole.terms, rest, whole.rate)
+        remainder = calc.order.largest(any_logs(near / self.m), whole.remainder)
+        return calc.made(whole.terms, remainder, whole.rate)
 
     def coefficient(self, e: sp.Expr) -> Truncated:
         return self.along(self.expander(e))

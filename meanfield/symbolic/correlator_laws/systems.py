@@ -184,8 +184,8 @@ class CorrelatorSystem:
             if c.has(small) or not p.is_Rational or not c.is_finite:
                 raise MeanFieldError(f"The learning rate {e} is no series in powers of 1/l; no law is derived for it.")
             terms[key(fmpq(-int(p.p), int(p.q)))] = calc.atoms.of(c)
-        rest = any_logs(-TAIL) if series.has(sp.Order) else None
-        return Truncated(terms, rest, (fmpq(0),) * len(calc.bases))
+        remainder = any_logs(-TAIL) if series.has(sp.Order) else None
+        return Truncated(terms, remainder, (fmpq(0),) * len(calc.bases))
 
     def normalized(self, name: str) -> tuple[Truncated, tuple[tuple[str, int], ...]]:
         """X over its powers of K and Θ, and what these are."""

@@ -60,7 +60,7 @@ class OrderChaosLine(Result):
     def at(self, **values: object) -> tuple[Solution, ...]:
         """The values > 0 on the line of the one deviation that is left out, by size, certified; all others are given.
 
-        Where it is not proved that there are no more, their messages say so.
+        Where it is not proved that there are no more, their messages report it.
         """
         if self.kind != "line":
             raise MeanFieldError(f"There is no line to look for: {self.message}.")

@@ -118,10 +118,10 @@ class Basis:
                 f"Further terms need a number for {what}, which is {number}; give the σ's and β's numbers."
             )
         held = any(hasattr(n, "tex_letter") for n in sp.preorder_traversal(number))
-        front, rest = (number if held else sp.expand(number)).as_coeff_Add()
+        front, remainder = (number if held else sp.expand(number)).as_coeff_Add()
         a: Any = rational(front)
         b: Any = NONE
-        for term in (rest,) if held else sp.Add.make_args(rest):
+        for term in (remainder,) if held else sp.Add.make_args(remainder):
             if term != 0:
                 c, name = term.as_coeff_Mul()
                 more, part = self._named(self._kept(name) if held else name, what)

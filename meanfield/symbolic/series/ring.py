@@ -57,12 +57,12 @@ def any_logs(p: int | fmpq | None) -> Key | None:
     return None if p is None else (fmpq(p), NONE, MANY, 0)
 
 
-def shifted(rest: Key | None, by: Key) -> Key | None:
+def shifted(remainder: Key | None, by: Key) -> Key | None:
     """What is left out, times l^…: l^p times every power of log l stays that."""
-    if rest is None:
+    if remainder is None:
         return None
-    a, b, r, s = times(rest, by)
-    return (a, b, MANY, 0) if MANY in (rest[2], by[2]) else (a, b, r, s)
+    a, b, r, s = times(remainder, by)
+    return (a, b, MANY, 0) if MANY in (remainder[2], by[2]) else (a, b, r, s)
 
 
 def plus(*series: Series) -> Series:

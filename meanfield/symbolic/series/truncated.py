@@ -78,8 +78,8 @@ class Calculus:
     depth: fmpq = DEPTH
     most: int = MOST
 
-    def ring(self, rest: Key | None) -> Ring:
-        floor = self.deep if rest is None else -self.size(rest)
+    def ring(self, remainder: Key | None) -> Ring:
+        floor = self.deep if remainder is None else -self.size(remainder)
         return Ring(self.atoms, floor, self.depth, self.irrational, self.value, None, self.basis, self.most)
 
     @cached_property
@@ -95,10 +95,10 @@ class Calculus:
         """The power of l of what is left out; None for nothing."""
         return None if x.remainder is None else self.size(x.remainder)
 
-    def made(self, terms: Series, rest: Key | None, rate: Rate, small: bool = False) -> Truncated:
+    def made(self, terms: Series, remainder: Key | None, rate: Rate, small: bool = False) -> Truncated:
         """Without the terms that `remainder` covers, and those that are 0."""
-        kept = {k: c for k, c in self.order.above(terms, rest).items() if not self._nothing(c)}
-        return Truncated(kept, rest, rate, small)
+        kept = {k: c for k, c in self.order.above(terms, remainder).items() if not self._nothing(c)}
+        return Truncated(kept, remainder, rate, small)
 
     def _nothing(self, c: Exact) -> bool:
         return not c or (self.is_zero is not None and c.number is None and self.is_zero(c))
@@ -135,8 +135,8 @@ class Calculus:
         for p in live[1:]:
             top = p.rate if self.compare(p.rate, top) > 0 else top
         same = [p for p in live if p.rate == top]
-        rest = self.order.largest(*[p.remainder for p in same])
-        total = self.made(plus(*[p.terms for p in same]), rest, top, any(p.small for p in live))
+        remainder = self.order.largest(*[p.remainder for p in same])
+        total = self.made(plus(*[p.terms for p in same]), remainder, top, any(p.small for p in live))
         if self.transient and not total.terms:
             raise MeanFieldError("The leading sources of a correlator cancel; what is exponentially smaller decides.")
         return total
@@ -144,11 +144,11 @@ class Calculus:
     def times(self, a: Truncated, b: Truncated) -> Truncated:
         rate = tuple(x + y for x, y in zip(a.rate, b.rate))
         leads, small = (self.lead(a), self.lead(b)), a.small and b.small
-        rest = None
+        remainder = None
         for x, lead in zip((b, a), leads):
             if lead is not None:
-                rest, small = self.order.largest(rest, shifted(x.remainder, lead)), small or x.small
-        return self.made(self.ring(rest).product(a.terms, b.terms), rest, rate, small)
+                remainder, small = self.order.largest(remainder, shifted(x.remainder, lead)), small or x.small
+        return self.made(self.ring(remainder).product(a.terms, b.terms), remainder, rate, small)
 
     def scaled(self, a: Truncated, c: Exact, shift: Key = UNIT) -> Truncated:
         if not c:
@@ -191,9 +191,9 @@ class Calculus:
             most = int((reach / gap).ceil())
             left = _raised(lead, fmpq(most + 1))
             first = next((j for j in range(1, most + 1) if coefficient(j)), most + 1)
-        rest = self.order.largest(left, shifted(x.remainder, _raised(lead, fmpq(first - 1))))
-        ring = self.ring(rest)
-        return self.made(ring.composed(ring.powers(x.terms, most), coefficient), rest, x.rate, x.small)
+        remainder = self.order.largest(left, shifted(x.remainder, _raised(lead, fmpq(first - 1))))
+        ring = self.ring(remainder)
+        return self.made(ring.composed(ring.powers(x.terms, most), coefficient), remainder, x.rate, x.small)
 
     def real_power(self, x: Truncated, p: fmpq | sp.Expr, reach: fmpq | None = None) -> Truncated:
         """x^p, as `composed` ends it; for p ≠ -1 of a series that a power of l leads, an irrational p without an

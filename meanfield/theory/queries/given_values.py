@@ -68,7 +68,7 @@ def _without_weights(theory: M, values: dict) -> tuple[M, dict]:
 def _is_zero(value: object) -> bool:
     try:
         return exact_number("A deviation", value) == 0
-    except MeanFieldError:  # an array, or no number at all: whoever takes it says so
+    except MeanFieldError:  # an array, or no number at all: whoever takes it raises
         return False
 
 

@@ -196,7 +196,7 @@ def _refuse_zero_inputs(theory: Maps, point: ParameterPoint, layerwise: bool) ->
         if not norms:
             norms.append(first_value(theory.one_input.state[0].initial, given | {"Q0": given["input_norm"]}))
     except (KeyError, TypeError, ValueError):
-        return  # no numbers, or of shapes that do not fit: `propagate` says so
+        return  # no numbers, or of shapes that do not fit: `propagate` raises
     if any((np.asarray(v) == 0).any() for v in norms) and jumps_at_zero(theory, given):
         raise MeanFieldError(
             "A run is not available: an input is 0 at layer 1, where φ jumps: φ(0) is no limit of averages at small "

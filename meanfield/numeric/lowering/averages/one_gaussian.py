@@ -425,7 +425,7 @@ def _measure(expr, nodes, table, span, rules, truth) -> float:
     for k in (c for c in (*CHECKS, *INSIDE, *table.split_points()) if low <= c < high):
         value, true = f(k, table.coefficients), math.nan
         if (value == 0.0 and float(truth(k)[0]) == 0.0) or (k < _SMALL and not _holds(nodes, k)):
-            continue  # below every double; a ball would need hundreds of digits to say so
+            continue  # below every double; a ball would need hundreds of digits to show it
         if k in CHECKS and not any(r.branches for r in rules) and not (oscillates and k > follows):
             ball = balls.certified(expr.subs(K, sp.Rational(k)), 18)
             true, miss = float(ball.mid()), abs(float(ball - value))

@@ -52,10 +52,12 @@ def solve(leading: Leading, floor: fmpq, depth: fmpq) -> SolvedCorrections:
     right = partial(_small, leading, source)
     eps = balanced(ring, right, slope, leading.r - leading.kappa2, free, "the further terms of K")
     averages = _answering(leading, leading.remainder)
-    rest = ring.largest(ring.lost, _answering(leading, source.lost), averages)
+    remainder = ring.largest(ring.lost, _answering(leading, source.lost), averages)
     if leading.soft:
-        rest = ring.largest(rest, (home[0], home[1], fmpq(1000), 0))
-    return SolvedCorrections(leading, ring, ring.above(eps, rest), rest, averages is not None and rest == averages)
+        remainder = ring.largest(remainder, (home[0], home[1], fmpq(1000), 0))
+    return SolvedCorrections(
+        leading, ring, ring.above(eps, remainder), remainder, averages is not None and remainder == averages
+    )
 
 
 def _answering(leading: Leading, k: Key | None) -> Key | None:

@@ -96,8 +96,8 @@ class Trial:
         """q, over its leading term."""
         if self.fast:
             return multiplied(self.K(), self.fall("w"))
-        eta, rest = inside(self.solved)
-        return SeriesSolution(self.solved.ring, {}, eta, rest, self.solved.short, self.leading.q0)
+        eta, remainder = inside(self.solved)
+        return SeriesSolution(self.solved.ring, {}, eta, remainder, self.solved.short, self.leading.q0)
 
     def average(self, node: sp.Expr) -> SeriesSolution:
         """⟨f⟩_q for the node of f² or φ′²."""
@@ -112,13 +112,13 @@ class Trial:
         if lead is None:
             raise NoHigherOrder("An average over this law falls faster than every power; no further terms are derived.")
         pieces = tuple(replace(p, key=over(p.key, lead)) for p in expanded.pieces)
-        eta, rest = inside(self.solved)
+        eta, remainder = inside(self.solved)
         ring = replace(self.solved.ring, lost=None)
         x = plus(*self.leading.evaluated(ring, pieces, eta))
         left = None if expanded.remainder is None else over(expanded.remainder, lead)
         moved = ring.largest(*[self.leading.full(p) for p in pieces if p.slope or p.logs != 0])
-        through = None if rest is None or moved is None else times(moved, rest)
-        rest = ring.largest(ring.lost, left, through)
+        through = None if remainder is None or moved is None else times(moved, remainder)
+        remainder = ring.largest(ring.lost, left, through)
         small = {k: c for k, c in x.items() if k != UNIT}
         one = x.get(UNIT)
         if one is None or any(ring.size(k) > (0, 0, 0) for k in small):
@@ -127,8 +127,8 @@ class Trial:
             )
         over_one = self.atoms.reciprocal(one)
         small = {k: c * over_one for k, c in small.items()}
-        short = rest is not None and (rest == left or self.solved.short)
-        return SeriesSolution(ring, power_law(ring, lead), ring.above(small, rest), rest, short)
+        short = remainder is not None and (remainder == left or self.solved.short)
+        return SeriesSolution(ring, power_law(ring, lead), ring.above(small, remainder), remainder, short)
 
     def _far(self, node: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
         end = self.branch.infinity
@@ -149,9 +149,9 @@ class Trial:
             x = plus(*leading.evaluated(ring, average.pieces, {}))
             return product_of(ring, x, average.remainder, True, after)
         found = solve(leading, max(floor + ring.size(moved)[0], NONE), self.depth)
-        eta, rest = inside(found)
+        eta, remainder = inside(found)
         x = plus(*leading.evaluated(ring, average.pieces, eta))
-        through = None if rest is None else times(moved, rest)
+        through = None if remainder is None else times(moved, remainder)
         left = ring.largest(average.remainder, through)
         return product_of(ring, x, left, left is not None and (left == average.remainder or found.short), after)
 
@@ -239,5 +239,7 @@ def inside(found: SolvedCorrections) -> tuple[Series, Key | None]:
     """η of q = q0 (1 + η), and the key of what it leaves out."""
     ring = replace(found.ring, lost=None)
     eta = found.leading.eta(ring, found.eps)
-    rest = ring.largest(ring.lost, None if found.remainder is None else times(found.remainder, found.leading.own[1]))
-    return ring.above(eta, rest), rest
+    remainder = ring.largest(
+        ring.lost, None if found.remainder is None else times(found.remainder, found.leading.own[1])
+    )
+    return ring.above(eta, remainder), remainder

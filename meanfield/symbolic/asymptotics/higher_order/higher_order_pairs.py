@@ -110,9 +110,9 @@ class PairTrial(Trial):
         if one.ring.size(key) >= (0, 0, 0):
             raise NoHigherOrder(f"{APART}; here c stays below 1.")
         ring = replace(one.ring, lost=None)
-        rest = ring.largest(None if one.remainder is None else times(one.remainder, key))
+        remainder = ring.largest(None if one.remainder is None else times(one.remainder, key))
         small = scaled(plus({UNIT: of(fmpq(1))}, one.small), -size, key)
-        return SeriesSolution(ring, {}, ring.above(small, rest), rest, one.short)
+        return SeriesSolution(ring, {}, ring.above(small, remainder), remainder, one.short)
 
     def K_ab(self) -> SeriesSolution:
         return multiplied(self.K(alone=False), self.c())
@@ -154,18 +154,18 @@ class PairTrial(Trial):
         powers = stretch_powers(self.branch.phi.pieces.expr, VARIANCE, self.ends)
         if self.leading.size(key) >= (0, 0, 0) and len(powers) > 1:
             raise NoHigherOrder(f"{APART}, and where φ is not homogeneous closer than φ bends; here they stay apart.")
-        out, rest, *_, last = [], None, max(powers)
+        out, remainder, *_, last = [], None, max(powers)
         for p, f in sorted(powers.items()):
             n = rational(p)
             shift = times(self._rate_key(), (key[0] * n, key[1] * n, key[2] * n, 0))
             number, node = f.as_coeff_Mul()
             expanded = self.leading.expanded(node, self.branch.strength * number * size**p, shift)
             whole = p != last or len(powers) == 1
-            rest = self.ring().largest(
-                rest, expanded.remainder, *([] if whole else map(self.leading.full, expanded.pieces))
+            remainder = self.ring().largest(
+                remainder, expanded.remainder, *([] if whole else map(self.leading.full, expanded.pieces))
             )
             out += [PairTerm(piece, n) for piece in expanded.pieces] if whole else []
-        return out, rest
+        return out, remainder
 
     def _homogeneous_terms(self) -> list[PairTerm]:
         """v Σ_p b_p (δ/2q)^p."""
@@ -233,7 +233,7 @@ class PairTrial(Trial):
         home: Key = (*gap, kappa2.number, 0)
         slope = (-gap[0], -gap[1])
         free: Series = {home: self.atoms.of(START)} if sizes.size(home) < (0, 0, 0) else {}
-        eta, rest = ({}, None) if self.fast else inside(self.solved)
+        eta, remainder = ({}, None) if self.fast else inside(self.solved)
         source, ring = self.ring(), self.ring()
 
         def small(eps: Series) -> Series:
@@ -245,15 +245,17 @@ class PairTrial(Trial):
 
         eps = balanced(ring, small, slope, -kappa2.number, free, "the further terms of two inputs")
         through = None
-        if rest is not None:
+        if remainder is not None:
             moved = [t.piece.key for t in terms if t.piece.slope or t.piece.logs != 0]
             top = sizes.largest(*moved)
-            through = None if top is None else times(top, rest)
+            through = None if top is None else times(top, remainder)
         known = [_answered(k, home) for k in (left, through, source.lost)]
-        rest = sizes.largest(ring.lost, *known)
-        short = rest is not None and (rest == known[0] or (not self.fast and rest == known[1] and self.solved.short))
+        remainder = sizes.largest(ring.lost, *known)
+        short = remainder is not None and (
+            remainder == known[0] or (not self.fast and remainder == known[1] and self.solved.short)
+        )
         ring = replace(ring, lost=None)
-        return SeriesSolution(ring, power_law(ring, key), ring.above(eps, rest), rest, short)
+        return SeriesSolution(ring, power_law(ring, key), ring.above(eps, remainder), remainder, short)
 
     def _rates(self, ring: Ring, terms: list[PairTerm], eps: Series, eta: Series) -> list[Series]:
         """l(X′/X - 1), as a sum over powers of 1 + ε."""
@@ -285,18 +287,18 @@ class PairTrial(Trial):
 def _balanced(trial: PairTrial, terms: list[PairTerm], at: Key, total: Exact) -> list[PairTerm]:
     """Terms of one key whose fronts sum to `total`, one of them by the balance; a check that they do."""
     here = [i for i, t in enumerate(terms) if t.piece.key == at]
-    rest = total
+    remainder = total
     for i in here[1:]:
-        rest = rest + -terms[i].piece.front
+        remainder = remainder + -terms[i].piece.front
     if not here:
         if total:
             raise NoHigherOrder("The law of the distance of two inputs is no balance of its recursion.")
         return terms
     old = terms[here[0]].piece.front
-    if not trial.atoms.vanishes(old + -rest):
+    if not trial.atoms.vanishes(old + -remainder):
         raise NoHigherOrder("The law of the distance of two inputs is no balance of its recursion.")
     out = list(terms)
-    out[here[0]] = replace(out[here[0]], piece=replace(out[here[0]].piece, front=rest))
+    out[here[0]] = replace(out[here[0]], piece=replace(out[here[0]].piece, front=remainder))
     return out
 
 

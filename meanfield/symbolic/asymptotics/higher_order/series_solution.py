@@ -120,21 +120,21 @@ def power_law(ring: Ring, k: Key) -> Series:
 def multiplied(*factors: SeriesSolution) -> SeriesSolution:
     """The product of quantities whose exponents and numbers have names in common."""
     ring = replace(factors[0].ring, lost=None)
-    rest, small = ring.largest(*[f.remainder for f in factors]), factors[0].small
+    remainder, small = ring.largest(*[f.remainder for f in factors]), factors[0].small
     for f in factors[1:]:
         small = plus(small, f.small, ring.product(small, f.small))
-    rest = ring.largest(rest, ring.lost)
-    short = any(f.short and f.remainder == rest for f in factors)
+    remainder = ring.largest(remainder, ring.lost)
+    short = any(f.short and f.remainder == remainder for f in factors)
     grown = plus(*[f.grown for f in factors])
-    return SeriesSolution(ring, ring.above(grown, rest), ring.above(small, rest), rest, short)
+    return SeriesSolution(ring, ring.above(grown, remainder), ring.above(small, remainder), remainder, short)
 
 
 def raised(one: SeriesSolution, n: fmpq) -> SeriesSolution:
     """A power of a quantity."""
     ring = replace(one.ring, lost=None)
     small = ring.composed(ring.powers(one.small), lambda j: binomial(n, j) if j else of(NONE))
-    rest = ring.largest(one.remainder, ring.lost)
-    return SeriesSolution(ring, scaled(one.grown, of(n)), ring.above(small, rest), rest, one.short)
+    remainder = ring.largest(one.remainder, ring.lost)
+    return SeriesSolution(ring, scaled(one.grown, of(n)), ring.above(small, remainder), remainder, one.short)
 
 
 def product_of(ring: Ring, x: Series, left: Key | None, short: bool, after: bool = False) -> SeriesSolution:
@@ -150,8 +150,8 @@ def product_of(ring: Ring, x: Series, left: Key | None, short: bool, after: bool
     for j, power in enumerate(outer.powers({k: c for k, c in total.items() if ring.size(k) < (0, 0, 0)}), 1):
         factor = factor / j
         small = plus(small, scaled(power, ONE.scaled(factor)))
-    rest = ring.largest(None if lost is None else _integrated(lost), outer.lost)
-    return SeriesSolution(ring, ring.above(grown, rest), ring.above(small, rest), rest, short)
+    remainder = ring.largest(None if lost is None else _integrated(lost), outer.lost)
+    return SeriesSolution(ring, ring.above(grown, remainder), ring.above(small, remainder), remainder, short)
 
 
 def _integrated(k: Key) -> Key:
@@ -202,12 +202,12 @@ def stated(found: SeriesSolution, law: Growth, order: int) -> tuple[Growth, Corr
     grown, small = (_terms(found, one) for one in (found.grown, found.small))
     _check(law, [(_powers(ring, k), _value(ring, c)) for k, c in grown[:1]])
     most = len(grown) if law.is_regular else order + 1
-    rest = found.remainder if len(grown) <= most else grown[most][0]
+    remainder = found.remainder if len(grown) <= most else grown[most][0]
     terms = tuple(((*_powers(ring, k), sp.S.Zero), _value(ring, c)) for k, c in grown[:most])
-    if rest is not None and ring.size(rest) >= (0, 0, 0):
+    if remainder is not None and ring.size(remainder) >= (0, 0, 0):
         if not grown:
             raise NoHigherOrder("Further terms of this law are not derived.")
-        return Growth(terms, (), None, True), Corrections((), _powers(ring, rest), _head(terms))
+        return Growth(terms, (), None, True), Corrections((), _powers(ring, remainder), _head(terms))
     room = order - (0 if law.is_regular else max(0, len(grown) - 1))
     if grown:
         same = law.is_regular and {k for k, _ in law.terms} == {k for k, _ in terms}
@@ -215,9 +215,9 @@ def stated(found: SeriesSolution, law: Growth, order: int) -> tuple[Growth, Corr
     elif found.amplitude is not None and law.constant is None:
         law = replace(law, constant=found.amplitude)
     if len(small) > room:
-        rest = small[room][0]
+        remainder = small[room][0]
     kept = tuple((_powers(ring, k), _value(ring, c)) for k, c in small[:room])
-    return law, Corrections(kept, None if rest is None else _powers(ring, rest))
+    return law, Corrections(kept, None if remainder is None else _powers(ring, remainder))
 
 
 def _head(terms: tuple[tuple[tuple[sp.Expr, ...], sp.Expr], ...]) -> tuple[sp.Expr, ...]:

@@ -46,13 +46,13 @@ class Sums(ExpressionSeries[Truncated]):
 
     # ------------------------------------------------------------------------------------------ into and out of series
 
-    def of(self, terms: Mapping[Key, sp.Expr], rest: Key | None = None, small: bool = False) -> Truncated:
+    def of(self, terms: Mapping[Key, sp.Expr], remainder: Key | None = None, small: bool = False) -> Truncated:
         """Σ terms[p, m] K^p (log K)^m + O(K^r |log K|^n), rest = (r, n), without the terms that this covers."""
         held: Series = {}
         for key, c in terms.items():
             k = self._key(key)
             held[k] = held.get(k, ZERO) + self.atoms.total(c * (-self.end) ** int(key[1]))
-        return self.calculus.made(held, None if rest is None else self._key(rest), (), small)
+        return self.calculus.made(held, None if remainder is None else self._key(remainder), (), small)
 
     def terms(self, found: Truncated) -> dict[Key, sp.Expr]:
         """The coefficients of K^p (log K)^m, the most important first."""
@@ -66,10 +66,10 @@ class Sums(ExpressionSeries[Truncated]):
     def law(self, found: Truncated) -> Law:
         """A sum as a statement about K."""
         terms = tuple(Term(c, p, sp.Integer(m)) for (p, m), c in self.terms(found).items())
-        point, rest = (sp.S.Zero if self.end > 0 else sp.oo), self.remainder(found)
-        if rest is None:
+        point, remainder = (sp.S.Zero if self.end > 0 else sp.oo), self.remainder(found)
+        if remainder is None:
             return Law(K, point, terms, "exponential" if found.small else "zero")
-        return Law(K, point, terms, rest[0], sp.Integer(rest[1]))
+        return Law(K, point, terms, remainder[0], sp.Integer(remainder[1]))
 
     def of_law(self, law: Law) -> Truncated:
         """The sum that a law of powers and logarithms states."""
