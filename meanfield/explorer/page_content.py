@@ -80,9 +80,9 @@ def marks(theory: Maps) -> tuple[tuple[tuple[float, float, str], ...], str]:
     found: list[tuple[float, float, str]] = []
     with suppress(MeanFieldError):
         for one in critical_points_of(theory):
-            place = (one.sigma_w.value, one.sigma_b.value)
-            if all(e.is_number for e in place) and float(place[0]) <= FARTHEST and float(place[1]) <= FARTHEST:
-                found.append((float(place[0]), float(place[1]), one.kind))
+            point = (one.sigma_w.value, one.sigma_b.value)
+            if all(e.is_number for e in point) and float(point[0]) <= FARTHEST and float(point[1]) <= FARTHEST:
+                found.append((float(point[0]), float(point[1]), one.kind))
     if not found:
         return (), "No critical point is known here."
     listed = "; ".join(f"({w:.7g}, {b:.7g}), {kind}" for w, b, kind in found)

@@ -103,14 +103,14 @@ def _require_falling(calculus: Calculus, setting: PowerApproach) -> None:
 def zero_test(atoms: Atoms) -> Callable[[Exact], bool]:
     """Whether a coefficient with atoms is 0: looked at in digits, then proved. Symbols alone are independent."""
     values: list[float] = []
-    place: dict[sp.Symbol, sp.Rational] = {}
+    point: dict[sp.Symbol, sp.Rational] = {}
 
     def value(i: int) -> float:
         while len(values) <= i:
             e = atoms.found[len(values)]
             for s in sorted(e.free_symbols, key=str):
-                place.setdefault(s, TRIAL + sp.Rational(len(place), 7))
-            values.append(float(sp.N(e.subs(place), 17)))
+                point.setdefault(s, TRIAL + sp.Rational(len(point), 7))
+            values.append(float(sp.N(e.subs(point), 17)))
         return values[i]
 
     def is_zero(c: Exact) -> bool:

@@ -345,8 +345,8 @@ def _window(p: CompiledPrediction, c: Choice, depth: int, shift: float) -> tuple
     start = float(c.scale or 1.0) if budgeted else c.sigma_w
 
     def over(s: float) -> float:
-        place = (c.sigma_w, c.sigma_b, c.K1, depth, s) if budgeted else (s, c.sigma_b, c.K1, depth, c.scale)
-        return abs(float(p.last(*place)[0]) + shift) - 1 - (1e-8 if shift == 0 else 1e-3)
+        point = (c.sigma_w, c.sigma_b, c.K1, depth, s) if budgeted else (s, c.sigma_b, c.K1, depth, c.scale)
+        return abs(float(p.last(*point)[0]) + shift) - 1 - (1e-8 if shift == 0 else 1e-3)
 
     if over(start) > 0:
         return None
