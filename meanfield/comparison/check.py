@@ -69,7 +69,7 @@ from meanfield.networks.attention import Attention
 from meanfield.networks.folds import activations_of, attends, dense_of, fold, parts, symbols_in, with_activations
 from meanfield.networks.records import OWN, Block, Network, Param, Projection
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.derivation import asked_of
+from meanfield.theory.derivation import theory_and_values
 from meanfield.theory.queries.given_values import decided, deviations, double, numbered, of_widths, symbols_of
 from meanfield.theory.queries.parameter_points import ParameterPoint
 from meanfield.theory.theory import Theory
@@ -151,7 +151,7 @@ def check(
     >>> report.passed
     True
     """
-    theory, parameters = asked_of(network, parameters)
+    theory, parameters = theory_and_values(network, parameters)
     one_point({"sigma_w": sigma_w, "sigma_b": sigma_b}, layerwise)
     point = ParameterPoint.of(theory, sigma_w, sigma_b, input_norm, correlation, None, parameters)
     asked = {"sigma_w": sigma_w, "sigma_b": sigma_b}
@@ -389,7 +389,7 @@ def record_and_settings(
     function: Callable, network: Any, sigma_w: Any, sigma_b: Any, settings: dict[str, Any], higher: bool = False
 ) -> tuple[Block, dict[str, Any]]:
     """(the record, what `function` is given with it) of a verb that measures: of its keywords, those that `function`
-    takes are settings of the ensemble, and the others belong to the network, as `asked_of` has them."""
+    takes are settings of the ensemble, and the others belong to the network, as `theory_and_values` has them."""
     known = [n for n in inspect.signature(function).parameters if n not in _OF_THE_NETWORK]
     own = {k: v for k, v in settings.items() if k in known}
     more = {k: v for k, v in settings.items() if k not in known}
@@ -404,9 +404,9 @@ def record_and_settings(
         _refuse_strange(record, record, more, known)
     else:
         try:
-            theory, values = asked_of(network, more)
+            theory, values = theory_and_values(network, more)
         except UnreadableFunction:  # networks need no formula, but its values
-            theory, values = asked_of("tanh", more)  # for the architecture that the keywords say
+            theory, values = theory_and_values("tanh", more)  # for the architecture that the keywords say
             record, pairs = _of_values(theory, network)
         else:
             values = {k: double(k, v) for k, v in values.items()}

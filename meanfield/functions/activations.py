@@ -622,7 +622,7 @@ def _custom(expr: sp.Expr, source: str, arguments: tuple[tuple[str, sp.Expr], ..
             if end.is_finite and e.subs(at).subs(Z[0], end) in (sp.zoo, sp.oo, -sp.oo):
                 raise MeanFieldError(f"{shown(source)} is infinite at z = {end}; it must be finite on the whole line.")
         if not free:
-            _check_touching(e, lo, hi, source)
+            _refuse_double_zeros(e, lo, hi, source)
     for e, lo, hi in intervals:  # 1/z, log(z), sqrt(z): refused where they are not real and finite
         for x in _probes(e, lo, hi):
             there = e.subs(at).subs(Z[0], x)
@@ -666,7 +666,7 @@ def _check_poles(e: sp.Expr, lo: sp.Expr, hi: sp.Expr, source: str) -> None:
             )
 
 
-def _check_touching(e: sp.Expr, lo: sp.Expr, hi: sp.Expr, source: str) -> None:
+def _refuse_double_zeros(e: sp.Expr, lo: sp.Expr, hi: sp.Expr, source: str) -> None:
     """Refuse a piece that is infinite where a denominator, or what a logarithm is taken of, touches 0 without a change
     of sign: 1/(cosh z - 1), log((z - 1)²)."""
     for p in sorted(e.atoms(sp.Pow, sp.log), key=str):

@@ -209,7 +209,7 @@ def larger(one: Bounds, other: Bounds) -> Bounds:
     return a, b, c, d, e
 
 
-def place(work: Work, task: tuple[int, int], block: np.ndarray, target: Any) -> None:
+def put(work: Work, task: tuple[int, int], block: np.ndarray, target: Any) -> None:
     """A block where it belongs, and what it mirrors."""
     a, b = task
     n, m = block.shape
@@ -232,7 +232,7 @@ def fill(
     done, bounds = len(tasks) - len(left), journal.bounds if journal is not None else NOTHING
     for task, block in blocks(work, left, threads, executor):
         for name, target in targets.items():
-            place(work, task, block[name], target)
+            put(work, task, block[name], target)
         bounds = larger(bounds, bounds_of(block))
         if journal is not None:
             journal.add(task, bounds_of(block))

@@ -461,7 +461,7 @@ class PhaseTable(Result):
     def proof(self) -> str:
         """The questions, indented: each splits its region by the sign of a form, no sign that can occur is left out, so
         the rows cover the parameter space and are disjoint."""
-        return wrapped("\n".join(_told(self.tree, 0)))
+        return wrapped("\n".join(_tree_lines(self.tree, 0)))
 
     def plot(self, x: str, y: str, ax: Axes | None = None, **rest: object) -> Axes:
         """A map of the rows over two coordinates, the others at numbers (needs matplotlib: meanfield[plot])."""
@@ -486,13 +486,13 @@ class PhaseTable(Result):
 _RELATIONS = {(1,): "> 0", (0,): "= 0", (-1,): "< 0", (1, 0): ">= 0", (0, -1): "<= 0"}
 
 
-def _told(node: PartitionNode, depth: int) -> list[str]:
+def _tree_lines(node: PartitionNode, depth: int) -> list[str]:
     pad, found = "  " * depth, node.found
     if node.form is None:
         return [pad + "; ".join(f"{one.regime} ({one.basin})" for one in found)]  # type: ignore[attr-defined]
     out = []
     for signs, part in node.parts:
-        out += [f"{pad}{node.form} {_RELATIONS[signs]}", *_told(part, depth + 1)]
+        out += [f"{pad}{node.form} {_RELATIONS[signs]}", *_tree_lines(part, depth + 1)]
     return out
 
 

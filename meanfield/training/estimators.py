@@ -13,7 +13,7 @@ from meanfield.prediction.predict import TRAINS, moment, ridge_of, solved
 from meanfield.prediction.solvers.solver_choice import chosen, solver_settings
 from meanfield.prediction.solvers.spectrum import spectrum
 from meanfield.prediction.solvers.system import EPS, System
-from meanfield.theory.derivation import asked_of
+from meanfield.theory.derivation import theory_and_values
 from meanfield.theory.queries.given_values import mapping
 
 try:
@@ -59,7 +59,7 @@ class _Wide(BaseEstimator):
         self.parameters = parameters
 
     def _fitted(self, X: np.ndarray, codes: np.ndarray) -> None:
-        self.theory_, more = asked_of(self.network, dict(mapping(self.parameters, "parameters")))
+        self.theory_, more = theory_and_values(self.network, dict(mapping(self.parameters, "parameters")))
         self._name, ridge = TRAINS[choice(self.train, "train", tuple(TRAINS))], ridge_of(self.ridge)
         t, rate = moment(self.t, self.rate)
         # as they are now: set_params changes nothing before the next fit

@@ -14,7 +14,7 @@ from meanfield.empirical.training.passes import Trainee
 from meanfield.networks.folds import activations_of
 from meanfield.prediction.trained import Prediction
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.derivation import asked_of
+from meanfield.theory.derivation import theory_and_values
 from meanfield.theory.theory import Theory
 from meanfield.training.prepared import Prepared
 
@@ -30,7 +30,7 @@ class PredictedTraining:
 
     @cached_property
     def theory(self) -> Theory:
-        return asked_of(self.prepared.network, self.prepared.parameters)[0]
+        return theory_and_values(self.prepared.network, self.prepared.parameters)[0]
 
     @property
     def about(self) -> str:
@@ -85,7 +85,7 @@ class PredictedTraining:
         if layered:  # one number a layer, of each
             rates = {k: np.broadcast_to(v, plan.layers.ensemble.depth).tolist() for k, v in rates.items()}
         test = plan.parts.get("test")
-        parameters = asked_of(self.prepared.network, self.prepared.parameters)[1]
+        parameters = theory_and_values(self.prepared.network, self.prepared.parameters)[1]
         found = self.theory.predict(
             plan.parts["train"].x, plan.parts["train"].y, None if test is None else test.x, t=steps, rate=self.rate,
             depth=plan.layers.ensemble.depth, layerwise=layered, sigma_w=settings["sigma_w"],
@@ -98,7 +98,7 @@ class PredictedTraining:
         """`Theory.phase` of the network as it starts, at the mean norm of the training inputs; None if not known."""
         settings, x = self.prepared.settings, self.prepared.plan.parts["train"].x
         try:
-            parameters = asked_of(self.prepared.network, self.prepared.parameters)[1]
+            parameters = theory_and_values(self.prepared.network, self.prepared.parameters)[1]
             given = {n: settings[n] for n in ("sigma_w", "sigma_b") if settings[n] is not None}
             return self.theory.phase(input_norm=float(np.square(x).mean()), **given, **parameters)
         except MeanFieldError:

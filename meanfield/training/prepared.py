@@ -27,7 +27,7 @@ from meanfield.empirical.training.passes import TrainedLayers
 from meanfield.empirical.training.readout import readout_of
 from meanfield.networks.folds import activations_of
 from meanfield.networks.records import Network, block_of
-from meanfield.theory.derivation import asked_of
+from meanfield.theory.derivation import theory_and_values
 
 LARGEST_THETA = 2000  # inputs times outputs whose tangent kernel is followed
 
@@ -114,7 +114,7 @@ def _asked(
     if head is not None:
         last = block_of(head, "head")
         if activations_of(last):
-            last, more = network_and_pairs(asked_of(last, {})[0], {})
+            last, more = network_and_pairs(theory_and_values(last, {})[0], {})
             last, pairs = last.block, pairs | more
     sigmas = {n: per_layer(v, n, depth) for n, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b))}
     held = {} if head is not None else parameters

@@ -57,7 +57,7 @@ class ProgramGroup(typer.core.TyperGroup):
         return _untyped(super().get_params(ctx))
 
 
-def told(function: Any, example: str) -> str:
+def help_text(function: Any, example: str) -> str:
     """The help of a verb: what it does, an example, then the rest of its docstring, a line for each paragraph, as
     terminals of any width break it."""
     first, *rest = (" ".join(part.split()) for part in inspect.cleandoc(function.__doc__).split("\n\n"))

@@ -142,7 +142,7 @@ def maps_wanted(text: str | None, steps: bool) -> tuple[str, ...]:
     return names
 
 
-def carried(names: tuple[str, ...], two: bool) -> tuple[str, ...] | None:
+def propagated(names: tuple[str, ...], two: bool) -> tuple[str, ...] | None:
     """What `propagate` is asked for: c of two inputs of any norms is read off their covariances."""
     if two and set(names) <= {*COVARIANCES, "c"}:
         return None

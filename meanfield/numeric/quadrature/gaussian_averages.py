@@ -270,7 +270,7 @@ def _samples(expr: sp.Expr, rule: QuadratureRule, sigma: float, modulus: bool) -
         special |= (edges[:-1] == abs(b.at)) | (edges[1:] == abs(b.at))
     for i in np.flatnonzero(special):
         wide[i] = False
-        for t, v in _touching(expr, rule, edges[i], edges[i + 1], sigma, modulus):
+        for t, v in _branch_panel(expr, rule, edges[i], edges[i + 1], sigma, modulus):
             places.append(t)
             values.append(v)
     plain = ~(wide | special)
@@ -285,7 +285,7 @@ def _samples(expr: sp.Expr, rule: QuadratureRule, sigma: float, modulus: bool) -
     return np.concatenate(places), np.concatenate(values)
 
 
-def _touching(expr, rule, lo, hi, sigma, modulus):
+def _branch_panel(expr, rule, lo, hi, sigma, modulus):
     """(z, v) of a panel that has a branch point at one end, for both signs of z."""
     signs = (1.0, -1.0)
     for sign in signs:

@@ -76,7 +76,7 @@ def _keeping(one: BlockwiseRun) -> float:
     return abs(math.log(one.growth)) + abs(float(one.log_J[-1]))
 
 
-def _told(one: BlockwiseRun) -> tuple[float, float, float, float]:
+def _figures_of(one: BlockwiseRun) -> tuple[float, float, float, float]:
     share = float(np.nanmean(one.query_share)) if np.isfinite(one.query_share).any() else math.nan
     return one.growth, float(one.log_J[-1]), share, one.least_share if one.shares.size else math.nan
 
@@ -112,7 +112,7 @@ def _best_change(recipe: Described, tokens: int, seed: int) -> Change | None:
             continue
         if left < (now if best is None else best.trouble[1]) - 0.05:
             values = tuple(changed.deviation(kind) for kind in kinds)
-            best = Change(kinds, values, changed, (now, left), _told(before), _told(after))
+            best = Change(kinds, values, changed, (now, left), _figures_of(before), _figures_of(after))
     return best
 
 

@@ -353,7 +353,11 @@ def _affine(c, r, step, chi) -> FixedPoints:
         _, chi_j = _limits_at_zero(sp.diff(step, K), chi)
         here = (sp.S.Zero, sp.oo)
         point = FixedPoint(
-            Solution(sp.S.Zero, Status.EXACT), chi_j, Solution(r, Status.EXACT), _word(rise), here if rise < 0 else None
+            Solution(sp.S.Zero, Status.EXACT),
+            chi_j,
+            Solution(r, Status.EXACT),
+            _stability(rise),
+            here if rise < 0 else None,
         )
         ending = "grows without bound from every K > 0" if rise > 0 else "reaches 0 from every K"
         return FixedPoints((point,), Status.EXACT, f"{words} is linear and {ending}", here if rise > 0 else None)
@@ -401,7 +405,7 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
         if root is None:
             basin = (sp.S.Zero, up) if below < 0 else None
             chi_k, chi_j = _limits_at_zero(slope, chi)
-            points.append(FixedPoint(Solution(sp.S.Zero, Status.EXACT), chi_j, chi_k, _word(below), basin))
+            points.append(FixedPoint(Solution(sp.S.Zero, Status.EXACT), chi_j, chi_k, _stability(below), basin))
             continue
         before = -below if root.crosses else below
         below, before = before, below  # the sign above the root, the sign below it
@@ -413,7 +417,7 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
         else:  # a critical point whose σ's are known to so many digits
             chi_k, chi_j = _to_digits(slope_at(gain, slope, root)), _to_digits(chi_j)
             message += f"; K' touches K at K* = {float(root.mid):.12g}, to the digits given"
-        word = "half-stable" if not root.crosses else _word(below)
+        word = "half-stable" if not root.crosses else _stability(below)
         basin = (down if before > 0 else root.mid, up if below < 0 else root.mid)
         if _overshoots(chi_k):  # K jumps from one side to the other, ever further
             word, basin = "unstable", (root.mid, root.mid)
@@ -500,7 +504,7 @@ def _exactly(gain: sp.Expr, slope: sp.Expr, root: RootInterval) -> Solution:
     return Solution(sp.simplify(form.subs(K, root.exact)), Status.EXACT)
 
 
-def _word(sign: int) -> str:
+def _stability(sign: int) -> str:
     """How a point behaves above which K' - K has this sign (and below which it has the other)."""
     return "stable" if sign < 0 else "unstable" if sign > 0 else "undecided"
 

@@ -38,13 +38,13 @@ class Span:
 
     def __add__(self, other: Span | fmpq | int) -> Span | fmpq:
         if not isinstance(other, Span):
-            return self._beside(other)
+            return self._rational_only(other)
         total = dict(self.parts)
         for i, c in other.parts:
             total[i] = total.get(i, NONE) + c
         return span(total)
 
-    def _beside(self, other: fmpq | int) -> Span:
+    def _rational_only(self, other: fmpq | int) -> Span:
         if other != 0:
             raise TypeError("a rational is kept apart from the irrational part of an exponent")
         return self
@@ -58,7 +58,7 @@ class Span:
         return self + -other
 
     def __rsub__(self, other: fmpq | int) -> Span:
-        return -self._beside(other)
+        return -self._rational_only(other)
 
     def __mul__(self, c: fmpq | int) -> Span | fmpq:
         return span({i: x * c for i, x in self.parts})

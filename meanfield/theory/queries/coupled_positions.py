@@ -209,7 +209,7 @@ class ActingPositions:
                 own = sp.simplify(own)
         own = _within(own.xreplace({K: K + K_ab})) if "c_J" not in flat.names else _within(own)
         if own.has(K_ab) or V.has(K_ab):
-            rest = _settled(flat)
+            rest = _fixed_covariance(flat)
             own, V = own.xreplace({K_ab: rest}), V.xreplace({K_ab: rest})
         if own.has(c_J) or V.has(K_ab):
             raise _refuse(self.block)
@@ -338,7 +338,7 @@ def _numbered(e: sp.Expr) -> sp.Expr:
     return e.xreplace(swap)
 
 
-def _settled(flat: Recursion) -> sp.Expr:
+def _fixed_covariance(flat: Recursion) -> sp.Expr:
     """Where K_ab settles, from an affine map of its own."""
     e = sp.expand(flat["K_ab"])
     rate = sp.diff(e, K_ab)

@@ -15,7 +15,7 @@ from meanfield.networks.folds import attends, has_skip, parts, with_dense
 from meanfield.networks.records import OWN, Block, Dense, Network, Param, exact
 from meanfield.numeric.phases.float_roots import sides
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.derivation import asked_of
+from meanfield.theory.derivation import theory_and_values
 from meanfield.theory.deriving import derive
 from meanfield.theory.queries.given_values import symbols_of, with_values
 from meanfield.tuning.dense_layers import chosen as values_of
@@ -127,7 +127,9 @@ def read(network: Any, architecture: str | None, parameters: dict[str, Any]) -> 
     """(the block, numbers for its symbols) that an activation, a record or a theory asks for."""
     if isinstance(network, str) and architecture is None and network in PRESETS and usual_activation(network):
         network, architecture = usual_activation(network), network
-    theory, values = asked_of(network, parameters | ({} if architecture is None else {"architecture": architecture}))
+    theory, values = theory_and_values(
+        network, parameters | ({} if architecture is None else {"architecture": architecture})
+    )
     return theory.block, values
 
 
