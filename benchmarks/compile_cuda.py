@@ -29,7 +29,7 @@ sys.path[:0] = [str(ROOT)]
 from meanfield.empirical import Ensemble, ScalarPair  # noqa: E402
 from meanfield.empirical.cuda import compilation  # noqa: E402
 from meanfield.empirical.cuda import device as cuda  # noqa: E402
-from meanfield.empirical.functions.registry import TWINS  # noqa: E402
+from meanfield.empirical.functions.registry import REFERENCES  # noqa: E402
 from meanfield.empirical.observables.inputs import Inputs  # noqa: E402
 from meanfield.empirical.observables.measurement import MeasurementPlan  # noqa: E402
 from meanfield.empirical.observables.wanted import Measurement  # noqa: E402
@@ -141,8 +141,8 @@ def plans():
         yield wide, sampler, {"probes": 2}
         yield Residual(rich, 1, Sequential((Pool(2, "average"), Dense(expand=1)))), sampler, {"probes": 2}
     yield Sequential((Nonlinearity("tanh"), Dense("orthogonal"))), "lazy", {"probes": 2}
-    for name in TWINS:
-        if TWINS[name].continuous:
+    for name in REFERENCES:
+        if REFERENCES[name].continuous:
             yield mlp(name), "lazy", {"probes": 1}
     yield mlp(ScalarPair.from_sources(*SOURCES)), "lazy", {"probes": 1}
     yield Sequential((Pool(2, POOL), Dense())), "lazy", {"probes": 1}

@@ -45,7 +45,7 @@ from .presentation.citation import cite as cite
 from .recipes.audit.audited import audit as audit
 from .recipes.by_name import recipe as recipe
 from .recipes.one_recipe import Recipe as Recipe
-from .symbolic.averages.asked import average as average
+from .symbolic.averages.user_averages import average as average
 from .symbolic.equality import equal as equal
 from .symbolic.series.asymptotic_law import Law as Law
 from .theory.deriving import derive as derive

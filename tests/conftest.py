@@ -165,9 +165,9 @@ def interpreted_where_fast(request):
 @pytest.fixture(autouse=True)
 def no_answers_kept(monkeypatch):
     """What a test puts into the engine must show in its answers: none is taken from an earlier test."""
-    from meanfield.theory.asked import kept_answers
+    from meanfield.theory.queries import stored_answers
 
-    monkeypatch.setattr(kept_answers, "LEAST", float("inf"))
+    monkeypatch.setattr(stored_answers, "LEAST", float("inf"))
 
 
 @pytest.fixture(autouse=True)

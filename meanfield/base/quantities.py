@@ -19,7 +19,7 @@ from meanfield.base.words import unknown
 
 
 @dataclass(frozen=True)
-class Carrier:
+class RecursionKind:
     """A recursion of a theory, by what its quantities are of; inputs: how many (0: positions that act on each other);
     with_: state variables that are always carried; usual: what is propagated from a start in its variables."""
 
@@ -31,17 +31,18 @@ class Carrier:
 
 _PAIR, _NORMS = ("K_aa", "K_bb", "K_ab"), ("K_aa", "K_bb", "distance")
 #: recursions by the names that `Maps` has for them, in the order in which they are tried
-CARRIERS = {
-    "one_input": Carrier("one input", 1),
-    "two_inputs": Carrier("two inputs of any norms", 2, usual=_PAIR),
-    "pair_tangents": Carrier("two inputs of any norms", 2, usual=_PAIR),
-    "equal_norms": Carrier("two inputs of one norm", 2, usual=("K", "K_ab", "distance")),
-    "unequal_norms": Carrier("two inputs of any norms", 2, _NORMS, (*_NORMS, "K_ab")),
-    "input_jacobian": Carrier("an input of finite dimension", 1, ("K", "D0", "J0")),  # whole, so that N_0 stays in it
-    "gradients": Carrier("one input, from the last layer back", 1),
-    "correlators": Carrier("one input, at finite width", 1),
-    "exchangeable": Carrier("positions that act on each other", 0),
-    "across": Carrier("the tokens of two inputs", 0),
+KINDS = {
+    "one_input": RecursionKind("one input", 1),
+    "two_inputs": RecursionKind("two inputs of any norms", 2, usual=_PAIR),
+    "pair_tangents": RecursionKind("two inputs of any norms", 2, usual=_PAIR),
+    "equal_norms": RecursionKind("two inputs of one norm", 2, usual=("K", "K_ab", "distance")),
+    "unequal_norms": RecursionKind("two inputs of any norms", 2, _NORMS, (*_NORMS, "K_ab")),
+    # K, D0 and J0 together, so that N_0 stays in the state
+    "input_jacobian": RecursionKind("an input of finite dimension", 1, ("K", "D0", "J0")),
+    "gradients": RecursionKind("one input, from the last layer back", 1),
+    "correlators": RecursionKind("one input, at finite width", 1),
+    "exchangeable": RecursionKind("positions that act on each other", 0),
+    "across": RecursionKind("the tokens of two inputs", 0),
 }
 _UNSTEPPED = ("gradients", "correlators")  # followed otherwise than by their maps alone
 _ONE, _TOKENS = "one_input equal_norms gradients correlators exchangeable", "exchangeable across"
@@ -54,10 +55,10 @@ class Quantity:
 
     name: as it is asked for; latex: its value at layer \ell; meaning: one line.
 
-    carried: the recursions (`CARRIERS`) whose state holds it; read: (formula in state variables, the recursions that it
-    is read off), or one formula, for every recursion that carries what stands in it; step: a map of its own that goes
-    beside theirs, (value at layer 1, formula of the next value in itself and state variables). None of them: only
-    networks know it. needs: what is carried beside it wherever it is asked for, for the sake of its digits.
+    carried: the recursions (`KINDS`) whose state holds it; read: (formula in state variables, the recursions
+    that it is read off), or one formula, for every recursion that carries what stands in it; step: a map of its own
+    that goes beside theirs, (value at layer 1, formula of the next value in itself and state variables). None of them:
+    only networks know it. needs: what is carried beside it wherever it is asked for, for the sake of its digits.
 
     order: the power of 1/n it appears with; encoding: how a recursion holds it (a logarithm is `log_<name>` in runs and
     in JSON); degree: the power of λ that it is multiplied by where K is multiplied by λ (None: it is not known, or
@@ -105,8 +106,8 @@ class Quantity:
     @property
     def recursions(self) -> tuple[str, ...]:
         """The recursions that carry it, or that it is read off, with all that it needs."""
-        found = (r for r in CARRIERS if r in self.carried.split() or self.formula(r) is not None)
-        return tuple(r for r in found if not CARRIERS[r].inputs or set(self.needs) <= set(carried_by(r)))
+        found = (r for r in KINDS if r in self.carried.split() or self.formula(r) is not None)
+        return tuple(r for r in found if not KINDS[r].inputs or set(self.needs) <= set(carried_by(r)))
 
 
 _OVER = {
@@ -279,13 +280,13 @@ def made_of(names: Iterable[str]) -> tuple[str, ...]:
 
 def apart(name: str) -> tuple[str, ...]:
     """The recursions of inputs that do not act on each other which give a quantity, in order; of no quantity none."""
-    return tuple(r for r in QUANTITIES[name].recursions if CARRIERS[r].inputs) if name in QUANTITIES else ()
+    return tuple(r for r in QUANTITIES[name].recursions if KINDS[r].inputs) if name in QUANTITIES else ()
 
 
 def of_two(name: str) -> bool:
     """Whether a quantity is one of two inputs, and of none else."""
     found = apart(name)
-    return bool(found) and all(CARRIERS[r].inputs == 2 for r in found)
+    return bool(found) and all(KINDS[r].inputs == 2 for r in found)
 
 
 def recursion_of(names: Iterable[str], start: Iterable[str] = (), inputs: int = 0) -> str:
@@ -293,7 +294,7 @@ def recursion_of(names: Iterable[str], start: Iterable[str] = (), inputs: int = 
     other ones. Raises: MeanFieldError for a name that there is not, and for two that no recursion has in common."""
     names, start = tuple(names), tuple(start)
     met: list[str] = []
-    held = [r for r, carrier in CARRIERS.items() if carrier.inputs and inputs in (0, carrier.inputs)]
+    held = [r for r, carrier in KINDS.items() if carrier.inputs and inputs in (0, carrier.inputs)]
     for name in (*names, *start):
         if not apart(name):
             raise unknown("quantity", name, [n for n in QUANTITIES if apart(n)])
@@ -308,11 +309,11 @@ def recursion_of(names: Iterable[str], start: Iterable[str] = (), inputs: int = 
 
 def _not_together(name: str, other: str, asked: bool) -> MeanFieldError:
     pair = of_two(name) or of_two(other)
-    one, two = (next((r for r in apart(n) if CARRIERS[r].inputs == 1 + pair), apart(n)[0]) for n in (name, other))
+    one, two = (next((r for r in apart(n) if KINDS[r].inputs == 1 + pair), apart(n)[0]) for n in (name, other))
     beside = [n for n in QUANTITIES if n != name and (apart(name)[-1] if of_two(name) else one) in apart(n)]
     return MeanFieldError(
-        f"{name} was {'asked for' if asked else 'given in start'} with {other}, but {name} is of {CARRIERS[one].of}, "
-        f"and {other} of {CARRIERS[two].of}; ask for them separately: beside {name} there are {', '.join(beside)}."
+        f"{name} was {'asked for' if asked else 'given in start'} with {other}, but {name} is of {KINDS[one].of}, "
+        f"and {other} of {KINDS[two].of}; ask for them separately: beside {name} there are {', '.join(beside)}."
     )
 
 

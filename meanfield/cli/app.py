@@ -32,7 +32,7 @@ from meanfield.cli.commands.reproduce import reproduce
 from meanfield.cli.commands.widths import widths
 from meanfield.cli.terminal import output as out
 from meanfield.cli.terminal.bias_output import bias_text
-from meanfield.cli.terminal.help import Command, Group, conventions, interrupted, told
+from meanfield.cli.terminal.help import Command, ProgramGroup, conventions, help_text, interrupted
 from meanfield.cli.terminal.options import (
     CONVENTIONS,
     Act,
@@ -59,14 +59,23 @@ from meanfield.cli.terminal.options import (
     option,
     target,
 )
-from meanfield.cli.terminal.reading import carried, layers, maps_wanted, needs_numbers, number, rate, theory_of, wanted
+from meanfield.cli.terminal.reading import (
+    layers,
+    maps_wanted,
+    needs_numbers,
+    number,
+    propagated,
+    rate,
+    theory_of,
+    wanted,
+)
 from meanfield.symbolic.recursions.naming import describe
 from meanfield.theory.deriving import derive as derived
 
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
-    cls=Group,
+    cls=ProgramGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=CONVENTIONS + "\n\nStart with: meanfield demo",
 )
@@ -249,7 +258,7 @@ def propagate(
     numbers = doubles(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
     given_rates = {"lambda_w": rate(lambda_w, "--lambda-w"), "lambda_b": rate(lambda_b, "--lambda-b")}
     rates: dict[str, Any] = {k: v for k, v in given_rates.items() if v is not None}
-    asked = carried(names, correlation is not None) if not theory.kind else names
+    asked = propagated(names, correlation is not None) if not theory.kind else names
     with out.working("Compiling the recursion"):
         run = theory.propagate(**numbers, **rates, depth=layers(depth), quantities=asked)
     names = tuple(n for q in names for n in (columns(q, run) if q in GRADIENTS else (q,)))
@@ -437,7 +446,7 @@ VERBS: dict[str, tuple[Callable, str]] = {
     "demo": (demo, "demo"),
 }
 for _name, (_verb, _example) in VERBS.items():
-    app.command(name=_name, cls=Command, help=told(_verb, _example), epilog=conventions(_name))(_verb)
+    app.command(name=_name, cls=Command, help=help_text(_verb, _example), epilog=conventions(_name))(_verb)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -19,7 +19,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.quantities import GRADIENTS, LOGARITHMIC, QUANTITIES, RELATIVE, columns
 from meanfield.comparison import check_gradients
 from meanfield.comparison.check_report import THRESHOLD, Row
-from meanfield.comparison.finite_width_allowance import Corrections, in_words
+from meanfield.comparison.finite_width_allowance import FiniteWidthCorrections, sentences
 from meanfield.empirical import EnsembleResult
 
 SHARE = 16  # the narrower of the two ensembles that measure the bias has 1/(2·SHARE) of the width
@@ -56,12 +56,12 @@ def compare(
     result: EnsembleResult,
     others: tuple[EnsembleResult, ...],
     names: tuple[str, ...],
-    derived: Corrections | None = None,
+    derived: FiniteWidthCorrections | None = None,
     next_order: float = 0.0,
 ) -> tuple[list[Row], dict, list[str]]:
     """(rows, log scale of J, notes): one propagated theory against one ensemble; the narrower `others` fix the
     allowances of what is not `derived`, which are right but for a share `next_order` of themselves."""
-    derived = derived or Corrections()
+    derived = derived or FiniteWidthCorrections()
     forwards, backwards = ([q for q in names if (q in GRADIENTS) == which] for which in (False, True))
     rows, log_scale, notes = _forwards(run, result, others, tuple(forwards), derived, next_order)
     each = [name for q in backwards for name in columns(q, run)]
@@ -75,7 +75,7 @@ def _forwards(
     result: EnsembleResult,
     others: tuple[EnsembleResult, ...],
     names: tuple[str, ...],
-    derived: Corrections,
+    derived: FiniteWidthCorrections,
     next_order: float,
 ) -> tuple[list[Row], dict, list[str]]:
     """The rows of what goes from the first layer on."""
@@ -91,7 +91,7 @@ def _forwards(
     for q in names:
         if _nothing(q, run, reach).any():
             notes.append(f"Where the theory's {q} is exactly 0, its rows are absolute, and only networks at 0 pass.")
-    notes += in_words(derived)
+    notes += sentences(derived)
     for q in names:
         if q in derived.of:
             rows += _with_derived_bias(q, run, result, reach, derived)
@@ -134,7 +134,9 @@ def _varies(result: Any) -> bool:
     return len(set(getattr(result, "widths", ()))) > 1
 
 
-def _with_derived_bias(quantity: str, run: Any, result: EnsembleResult, reach: int, derived: Corrections) -> list[Row]:
+def _with_derived_bias(
+    quantity: str, run: Any, result: EnsembleResult, reach: int, derived: FiniteWidthCorrections
+) -> list[Row]:
     """Rows of one quantity whose correction of order 1/n is derived; J and Theta in units of the prediction."""
     predicted = _unit(quantity, run, reach)
     log = np.concatenate((predicted, np.zeros(result.finite_depth - reach))) if quantity in LOGARITHMIC else 0.0

@@ -43,7 +43,7 @@ from meanfield.base.quantities import (
 from meanfield.base.words import unknown
 from meanfield.comparison.allowances import compare, narrower, narrower_layers
 from meanfield.comparison.check_report import THRESHOLD, Report, Row
-from meanfield.comparison.finite_width_allowance import Corrections, corrections
+from meanfield.comparison.finite_width_allowance import FiniteWidthCorrections, corrections
 from meanfield.empirical import (
     CriticalityEstimate,
     EnsembleResult,
@@ -56,22 +56,22 @@ from meanfield.empirical import measure_critical_line as _measure_critical_line
 from meanfield.empirical import measure_criticality as _measure_criticality
 from meanfield.empirical import measure_pairs as _measure_pairs
 from meanfield.empirical.ensemble.parallel import check_workers
-from meanfield.empirical.functions.reference_functions import names as twin_names
+from meanfield.empirical.functions.reference_functions import names as reference_names
 from meanfield.empirical.functions.tabulated import Tabulated, tabulated
 from meanfield.empirical.functions.user_formulas import from_formula, has_switches
 from meanfield.empirical.network.network import SAMPLERS, widths_of
 from meanfield.empirical.network.operations.checks import integer, networks_of, per_layer, probes_of, seed_of
 from meanfield.empirical.observables.wanted import PROBES
 from meanfield.functions.activations import Activation, activation
-from meanfield.functions.reading.callables import Unreadable, named, values_of
+from meanfield.functions.reading.callables import UnreadableFunction, named, values_of
 from meanfield.functions.reading.formula import formula
 from meanfield.networks.attention import Attention
 from meanfield.networks.folds import activations_of, dense_of, fold, parts, symbols_in, with_activations
 from meanfield.networks.records import OWN, Block, Network, Param, Projection
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.asked.given_values import decided, deviations, double, numbered, of_widths, symbols_of
-from meanfield.theory.asked.places import Place
-from meanfield.theory.derivation import asked_of
+from meanfield.theory.derivation import theory_and_values
+from meanfield.theory.queries.given_values import decided, deviations, double, numbered, of_widths, symbols_of
+from meanfield.theory.queries.parameter_points import ParameterPoint
 from meanfield.theory.theory import Theory
 
 __all__ = [
@@ -151,13 +151,13 @@ def check(
     >>> report.passed
     True
     """
-    theory, parameters = asked_of(network, parameters)
+    theory, parameters = theory_and_values(network, parameters)
     one_point({"sigma_w": sigma_w, "sigma_b": sigma_b}, layerwise)
-    place = Place.of(theory, sigma_w, sigma_b, input_norm, correlation, None, parameters)
+    point = ParameterPoint.of(theory, sigma_w, sigma_b, input_norm, correlation, None, parameters)
     asked = {"sigma_w": sigma_w, "sigma_b": sigma_b}
-    own = {k: None if v is None else place.inputs[k] for k, v in asked.items()}  # the theory is asked with them
-    sigma_w, sigma_b, input_norm, correlation = place.inputs.values()
-    parameters = place.doubles()
+    own = {k: None if v is None else point.inputs[k] for k, v in asked.items()}  # the theory is asked with them
+    sigma_w, sigma_b, input_norm, correlation = point.inputs.values()
+    parameters = point.doubles()
     depth = integer(depth, "The depth", 1, 1 << 24)
     widths = widths_of(width, depth)
     networks, seed = networks_of(networks), seed_of(seed)
@@ -195,7 +195,7 @@ def check(
     run = theory.propagate(**given, **of_input, **parameters, correlation=correlation, quantities=names)
     exact, free = numbered(theory, parameters)
     asked = given | free | {"input_ratio": Fraction(input_dimension or widths[0], widths[0])}
-    derived = Corrections() if coupled else corrections(exact, run, names, widths, asked)
+    derived = FiniteWidthCorrections() if coupled else corrections(exact, run, names, widths, asked)
     measured = tuple(n for n in names if n not in derived.of)
     differentiated = any(QUANTITIES[n].differentiates for n in measured)
     sampler = sampler or ("lazy" if max(widths) >= LAZY_FROM else "explicit")
@@ -389,7 +389,7 @@ def record_and_settings(
     function: Callable, network: Any, sigma_w: Any, sigma_b: Any, settings: dict[str, Any], higher: bool = False
 ) -> tuple[Block, dict[str, Any]]:
     """(the record, what `function` is given with it) of a verb that measures: of its keywords, those that `function`
-    takes are settings of the ensemble, and the others belong to the network, as `asked_of` has them."""
+    takes are settings of the ensemble, and the others belong to the network, as `theory_and_values` has them."""
     known = [n for n in inspect.signature(function).parameters if n not in _OF_THE_NETWORK]
     own = {k: v for k, v in settings.items() if k in known}
     more = {k: v for k, v in settings.items() if k not in known}
@@ -404,9 +404,9 @@ def record_and_settings(
         _refuse_strange(record, record, more, known)
     else:
         try:
-            theory, values = asked_of(network, more)
-        except Unreadable:  # networks need no formula, but its values
-            theory, values = asked_of("tanh", more)  # for the architecture that the keywords say
+            theory, values = theory_and_values(network, more)
+        except UnreadableFunction:  # networks need no formula, but its values
+            theory, values = theory_and_values("tanh", more)  # for the architecture that the keywords say
             record, pairs = _of_values(theory, network)
         else:
             values = {k: double(k, v) for k, v in values.items()}
@@ -577,7 +577,7 @@ def _pairs(theory: Theory, higher: bool = False, values: Any = None) -> dict[Has
     out: dict[Hashable, ScalarPair] = {}
     for held in activations_of(theory.block):
         record = activation(held)
-        if record.name not in twin_names() or record.free_parameters:
+        if record.name not in reference_names() or record.free_parameters:
             given = dict(values) if isinstance(values, Mapping) else {}
             missing = sorted({s.name for s in record.free_parameters} - set(given))
             if missing:

@@ -25,15 +25,15 @@ CORRECTION = {q.corrects: n for n, q in QUANTITIES.items() if q.corrects and q.o
 CORRECTION |= dict.fromkeys(COVARIANCES, CORRECTION["K"])
 LARGEST = 0.25  # of l/n, and of an allowance in units of the theory: beyond, 1/n is not small
 DEEPEST = 100  # layers beside a skip, whose neurons remember all of them
-Found = dict[str, tuple[np.ndarray, np.ndarray]]
+ByQuantity = dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
-class Corrections:
+class FiniteWidthCorrections:
     """What the theory knows of finite width, by quantity: (n times the allowance, the size of the quantity), layer by
     layer in the units of a report's rows; and for the other quantities, in a sentence, why nothing is derived."""
 
-    of: Found = field(default_factory=dict)
+    of: ByQuantity = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
 
     def next_order(self, quantity: str, width: int, variance: np.ndarray) -> np.ndarray:
@@ -45,15 +45,15 @@ class Corrections:
 
 def corrections(
     theory: Any, run: Any, names: tuple[str, ...], widths: tuple[int, ...], settings: dict[str, Any]
-) -> Corrections:
+) -> FiniteWidthCorrections:
     """What the theory knows of `names` at finite width; run: what was propagated for the check; settings: what
     `propagate` takes for it."""
-    of: Found = {}
+    of: ByQuantity = {}
     why = _refused(theory, run, widths)
     possible = [q for q in names if q in CORRECTION]
     usual = "those of K, J and Theta of one input, and of K_aa, K_ab and K_bb together, are"
     reasons = {q: why or usual for q in names if why or q not in CORRECTION}
-    groups: list[tuple[list[str], Callable[..., Found]]] = [
+    groups: list[tuple[list[str], Callable[..., ByQuantity]]] = [
         ([q for q in possible if q in ("K", "J")], _of_one_input),
         ([q for q in possible if q == "Theta"], _by_recursion),
         ([q for q in possible if q in COVARIANCES], _of_two_inputs),
@@ -72,7 +72,7 @@ def corrections(
                 reasons[q] = f"{CORRECTION[q]}/n is {largest:.2g} of {q}, which is not small"
             else:
                 of[q] = values, size
-    return Corrections(of, reasons)
+    return FiniteWidthCorrections(of, reasons)
 
 
 def _refused(theory: Any, run: Any, widths: tuple[int, ...]) -> str:
@@ -93,7 +93,7 @@ def _refused(theory: Any, run: Any, widths: tuple[int, ...]) -> str:
     return ""
 
 
-def _of_one_input(theory: Any, run: Any, group: list[str], settings: dict[str, Any]) -> Found:
+def _of_one_input(theory: Any, run: Any, group: list[str], settings: dict[str, Any]) -> ByQuantity:
     """Of K and J. Raises: MeanFieldError where they are not derived."""
     asked = tuple(CORRECTION[q] for q in group)
     try:
@@ -106,19 +106,19 @@ def _of_one_input(theory: Any, run: Any, group: list[str], settings: dict[str, A
     return _in_rows(with_corrections(run, asked, phi, mu.name if isinstance(mu, Param) else float(mu)), group)
 
 
-def _by_recursion(theory: Any, run: Any, group: list[str], settings: dict[str, Any]) -> Found:
+def _by_recursion(theory: Any, run: Any, group: list[str], settings: dict[str, Any]) -> ByQuantity:
     given = {k: v for k, v in settings.items() if k not in ("correlation", "N0")}
     return _in_rows(theory.propagate(**given, quantities=tuple(CORRECTION[q] for q in group)), group)
 
 
-def _in_rows(run: Any, group: list[str]) -> Found:
+def _in_rows(run: Any, group: list[str]) -> ByQuantity:
     """Of K as it is, of J and Theta in units of the theory."""
     ones = np.ones(len(run.l))
     found = {q: run.normalized(CORRECTION[q]) for q in group}
     return {q: (run.G1, run.K) if q == "K" else (values, ones) for q, values in found.items()}
 
 
-def _of_two_inputs(theory: Any, run: Any, group: list[str], settings: dict[str, Any]) -> Found:
+def _of_two_inputs(theory: Any, run: Any, group: list[str], settings: dict[str, Any]) -> ByQuantity:
     if not set(COVARIANCES) <= set(run.values):
         raise MeanFieldError("K_aa, K_ab and K_bb are corrected together")
     if has_skip(theory.block):
@@ -141,7 +141,7 @@ def _sentence(error: MeanFieldError) -> str:
     return sentence
 
 
-def in_words(found: Corrections) -> list[str]:
+def sentences(found: FiniteWidthCorrections) -> list[str]:
     """The notes of a report on where its allowances come from."""
     notes = []
     if found.of:

@@ -35,7 +35,7 @@ def large_depth(
     first: Dense,
     one: Recursion,
     name: str,
-    place: dict[str, sp.Expr],
+    point: dict[str, sp.Expr],
     given: dict[str, Any],
     ratio: object,
     order: int,
@@ -56,12 +56,12 @@ def large_depth(
     if at is not None:
         if at.kind == "half-stable" and at.order == 2:
             return law_at_critical_point(phi, weights, at, rates, name, order)
-        place = place | {"sigma_w": at.sigma_w.value, "sigma_b": at.sigma_b.value}
-    missing = [s for s in ("sigma_w", "sigma_b") if s not in place or not place[s].is_number]
+        point = point | {"sigma_w": at.sigma_w.value, "sigma_b": at.sigma_b.value}
+    missing = [s for s in ("sigma_w", "sigma_b") if s not in point or not point[s].is_number]
     missing += sorted(s.name for s in phi.free_parameters)
     if missing:
         raise MeanFieldError(f"The large-depth law of {name} is not available: give {' and '.join(missing)} numbers.")
-    sigma, bias, norm = place["sigma_w"], place["sigma_b"], place.get("Q0", sp.S.One)
+    sigma, bias, norm = point["sigma_w"], point["sigma_b"], point.get("Q0", sp.S.One)
     rates = rates[0].subs({sigma_w: sigma, sigma_b: bias}), rates[1].subs({sigma_w: sigma, sigma_b: bias})
     values = {"sigma_w": sigma, "sigma_b": bias}
     points = fixed_points(one, values)

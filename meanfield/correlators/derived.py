@@ -253,7 +253,7 @@ def refuse_zero(numbers: dict[str, Any], what: str, layerwise: bool) -> None:
         first = [a[..., 0] if layerwise and a.ndim else a for a in (w, b)]
         zero = (first[0] ** 2 * np.asarray(numbers["input_norm"], dtype=float) + first[1] ** 2 == 0).any()
     except (TypeError, ValueError):
-        return  # no numbers, or of shapes that do not fit: `propagate` says so
+        return  # no numbers, or of shapes that do not fit: `propagate` raises
     if zero:
         raise nothing_varies(what)
 

@@ -20,7 +20,7 @@ from meanfield.base.symbols import Q0, L
 from meanfield.explorer import javascript
 from meanfield.explorer.ratios import Ratios, ratios
 from meanfield.explorer.tabled import CALL, Tabled, tabled
-from meanfield.numeric.lowering.evaluators import Averages, averages
+from meanfield.numeric.lowering.evaluators import LoweredAverages, averages
 from meanfield.numeric.lowering.text import depth_loops, printing
 from meanfield.numeric.lowering.text.helpers import helpers_for
 from meanfield.symbolic.averages.base import nodes_in
@@ -104,7 +104,7 @@ def _scaled_tails() -> list[float]:
     return [float(found[0] / 2), *map(float, found[1:])]
 
 
-def _tables(found: Averages) -> str:
+def _tables(found: LoweredAverages) -> str:
     """`T`: an array of flat tables, each once."""
     held: dict[str, int] = {}
     which = []
@@ -135,13 +135,17 @@ def _bytes(values: np.ndarray) -> str:
     return base64.b64encode(data + b"\0" * (-len(data) % 8)).decode()
 
 
-def _lines(loop: depth_loops.Loop) -> str:
+def _lines(loop: depth_loops.LoopSource) -> str:
     """All statements of a loop, to see what they call."""
-    pairs = [*loop.constants, *loop.closer, *(line for layer in loop.layers for line in [*layer.evaluate, *layer.rest])]
+    pairs = [
+        *loop.constants,
+        *loop.closer,
+        *(line for layer in loop.layers for line in [*layer.evaluate, *layer.updates]),
+    ]
     return "\n".join(f"{name} = {value}" for name, value in pairs)
 
 
-def _alone(recursion: Recursion, found: Averages) -> list[str]:
+def _alone(recursion: Recursion, found: LoweredAverages) -> list[str]:
     """The steps of K and J without a second input, by which fixed points and the plane's colours are found."""
     one = recursion.only(*(n for n in ("K", "J") if n in recursion.names))
     nested = any(nodes_in(sp.Tuple(*n.args[1:])) for n in depth_loops.placeholders(recursion))  # names of values differ
@@ -153,10 +157,10 @@ def _alone(recursion: Recursion, found: Averages) -> list[str]:
     return [*texts, f"const alone_steps = [{names}];"]
 
 
-def _step(recursion: Recursion, loop: depth_loops.Loop, k: int, stem: str) -> str:
+def _step(recursion: Recursion, loop: depth_loops.LoopSource, k: int, stem: str) -> str:
     """Two functions of the k-th step: the statements of the loop, and their state as it is held."""
     layer = loop.layers[k]
-    lines = [f"{name} = {value}" for name, value in [*loop.constants, *layer.evaluate, *layer.rest]]
+    lines = [f"{name} = {value}" for name, value in [*loop.constants, *layer.evaluate, *layer.updates]]
     lines += [f"{v.name}_next = {v.name} * {v.name}_factor" for v in loop.variables if v.wide and v.drives]
     lines += [f"{name} = {value}" for name, value in loop.closer]
     lines.append(f"return ({', '.join(f'{v.name}_factor' if v.wide else f'{v.name}_next' for v in loop.variables)},)")
@@ -188,7 +192,7 @@ def _start(recursion: Recursion, ids: dict[sp.Symbol, sp.Symbol]) -> str:
     return f"{body}\nfunction start(p) {{ const x = {call}; return [{', '.join(held)}]; }}"
 
 
-def _face(recursion: Recursion, loop: depth_loops.Loop) -> str:
+def _face(recursion: Recursion, loop: depth_loops.LoopSource) -> str:
     keys = json.dumps([v.key for v in recursion.state])
     steps = ", ".join(f"step_{k}" for k in range(len(loop.layers)))
     changes = str(recursion.knows_layer or recursion.knows_depth).lower()

@@ -10,7 +10,7 @@ from meanfield.base.arguments import positive
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.files import write_whole
 from meanfield.explorer.page_content import accuracy, extent_of, followed, marks
-from meanfield.theory.asked.architecture_maps import Maps
+from meanfield.theory.queries.architecture_maps import Maps
 
 LEAD = (
     "Move over the plane of σ_w and σ_b, and layers are computed under the pointer; click to hold a point. Everything "

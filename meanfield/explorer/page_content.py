@@ -11,9 +11,9 @@ from meanfield.base.errors import MeanFieldError
 from meanfield.explorer.model import Model, model
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.given_values import decided, double, inside_averages, of_widths, refuse_unknown
-from meanfield.theory.asked.selection import selected
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.given_values import decided, double, inside_averages, of_widths, refuse_unknown
+from meanfield.theory.queries.selection import selected
 from meanfield.theory.verbs.at_a_point import critical_points_of
 
 WIDE = 3.0  # of the plane, unless a critical point lies beyond
@@ -21,7 +21,7 @@ FARTHEST = 8.0
 
 
 @dataclass(frozen=True, eq=False)
-class Followed:
+class PageTheory:
     """A theory with numbers in its averages: title, model, the values of its other symbols, and what is left out."""
 
     theory: Maps
@@ -31,7 +31,7 @@ class Followed:
     notes: tuple[str, ...]
 
 
-def followed(theory: Maps, parameters: dict[str, Any]) -> Followed:
+def followed(theory: Maps, parameters: dict[str, Any]) -> PageTheory:
     """The model of (K, J, distance), or of what of it can be computed on a page.
 
     parameters: numbers for symbols; those outside of averages stay what a reader may move, and are 1 unless given.
@@ -53,7 +53,7 @@ def followed(theory: Maps, parameters: dict[str, Any]) -> Followed:
             "sigma_w of its own; leave one out of its records."
         )
     values = {n: double(n, rest[n]) if n in rest else 1.0 for n in own}
-    return Followed(theory, title, found, {n: float(v) for n, v in values.items()}, notes)
+    return PageTheory(theory, title, found, {n: float(v) for n, v in values.items()}, notes)
 
 
 def _chosen(theory: Maps, values: dict[str, Any]) -> tuple[Model, tuple[str, ...]]:
@@ -80,9 +80,9 @@ def marks(theory: Maps) -> tuple[tuple[tuple[float, float, str], ...], str]:
     found: list[tuple[float, float, str]] = []
     with suppress(MeanFieldError):
         for one in critical_points_of(theory):
-            place = (one.sigma_w.value, one.sigma_b.value)
-            if all(e.is_number for e in place) and float(place[0]) <= FARTHEST and float(place[1]) <= FARTHEST:
-                found.append((float(place[0]), float(place[1]), one.kind))
+            point = (one.sigma_w.value, one.sigma_b.value)
+            if all(e.is_number for e in point) and float(point[0]) <= FARTHEST and float(point[1]) <= FARTHEST:
+                found.append((float(point[0]), float(point[1]), one.kind))
     if not found:
         return (), "No critical point is known here."
     listed = "; ".join(f"({w:.7g}, {b:.7g}), {kind}" for w, b, kind in found)

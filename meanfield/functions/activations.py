@@ -22,9 +22,9 @@ from meanfield.base.symbols import Z, parameter, recognise, steep, z
 from meanfield.base.words import ARGUMENTS, guess
 from meanfield.functions import zeros
 from meanfield.functions.elementary import mpmath_functions, vast
-from meanfield.functions.growth import Bound, Tail, bound, lower, tail
+from meanfield.functions.growth import Bound, TailExpansion, bound, lower, tail
 from meanfield.functions.piecewise import Pieces, half_line, pieces, real_roots
-from meanfield.functions.reading.callables import AGREES, Unreadable, named, nearest, refuse_together, traced
+from meanfield.functions.reading.callables import AGREES, UnreadableFunction, named, nearest, refuse_together, traced
 from meanfield.functions.reading.parser import (
     CONSTANTS,
     FUNCTIONS,
@@ -116,7 +116,7 @@ class Activation:
         return taylor(self.pieces.around_zero()[side > 0], Z[0], order)
 
     @cached_property
-    def tails(self) -> tuple[Tail, Tail]:
+    def tails(self) -> tuple[TailExpansion, TailExpansion]:
         """Behaviour at -∞ and at +∞."""
         return tail(self.pieces.exprs[0], Z[0], -1), tail(self.pieces.exprs[-1], Z[0], 1)
 
@@ -373,7 +373,7 @@ def _from_function(function: Callable[..., Any], parameters: dict[str, object]) 
         found = _from_sympy(expr, {})
         if nearest(function, [("", found.expression)])[1] <= AGREES:  # what was written down is what it does
             return found
-    raise Unreadable(
+    raise UnreadableFunction(
         f"{named(function)} cannot be read by calling it on a symbol, and agrees with no registered activation: {name} "
         f"comes nearest, {off:.2g} off. Give a formula in z, such as 'z*tanh(z)'; as it is, measure(...) takes it."
     )
@@ -622,7 +622,7 @@ def _custom(expr: sp.Expr, source: str, arguments: tuple[tuple[str, sp.Expr], ..
             if end.is_finite and e.subs(at).subs(Z[0], end) in (sp.zoo, sp.oo, -sp.oo):
                 raise MeanFieldError(f"{shown(source)} is infinite at z = {end}; it must be finite on the whole line.")
         if not free:
-            _check_touching(e, lo, hi, source)
+            _refuse_double_zeros(e, lo, hi, source)
     for e, lo, hi in intervals:  # 1/z, log(z), sqrt(z): refused where they are not real and finite
         for x in _probes(e, lo, hi):
             there = e.subs(at).subs(Z[0], x)
@@ -666,7 +666,7 @@ def _check_poles(e: sp.Expr, lo: sp.Expr, hi: sp.Expr, source: str) -> None:
             )
 
 
-def _check_touching(e: sp.Expr, lo: sp.Expr, hi: sp.Expr, source: str) -> None:
+def _refuse_double_zeros(e: sp.Expr, lo: sp.Expr, hi: sp.Expr, source: str) -> None:
     """Refuse a piece that is infinite where a denominator, or what a logarithm is taken of, touches 0 without a change
     of sign: 1/(cosh z - 1), log((z - 1)²)."""
     for p in sorted(e.atoms(sp.Pow, sp.log), key=str):

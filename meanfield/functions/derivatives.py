@@ -21,10 +21,10 @@ def derivative(expr: sp.Expr, x: sp.Symbol) -> sp.Expr:
     (z**2 + 1)**(-3/2)
     """
     result = expr.diff(x)
-    for head in records("square"):
-        for part in (head.function, head.square):
+    for record in records("square"):
+        for part in (record.function, record.square):
             if result.has(part):  # just the sums that hold it, so that no polynomial expansion is forced on the rest
-                result = result.replace(lambda e, p=part: e.is_Add and e.has(p), lambda e, h=head: _one_square(e, h))
+                result = result.replace(lambda e, p=part: e.is_Add and e.has(p), lambda e, h=record: _one_square(e, h))
     if any(e.base == -x for e in result.atoms(sp.Pow)):
         result = result.replace(lambda e: e.is_Mul, lambda e: _one_power(e, x))
     return without_cancellation(result, x)
@@ -43,16 +43,16 @@ def _one_power(e: sp.Expr, x: sp.Symbol) -> sp.Expr:
     return sp.Integer(-1) ** n * (-x) ** (sp.Add(*[a.exp for a in mine]) + n) * sp.Mul(*others)
 
 
-def _one_square(e: sp.Expr, head: ElementaryFunction) -> sp.Expr:
+def _one_square(e: sp.Expr, record: ElementaryFunction) -> sp.Expr:
     """A sum with c - c·h² written as c·g², where 1 - h² = g²."""
-    for u in {a.args[0] for a in e.atoms(head.function)}:
-        square, other = head.function(u) ** 2, head.square(u) ** 2  # type: ignore[misc]
+    for u in {a.args[0] for a in e.atoms(record.function)}:
+        square, other = record.function(u) ** 2, record.square(u) ** 2  # type: ignore[misc]
         terms = dict(zip(e.args, e.args))
         for term in e.args:
             partner = -term * square
             if partner in terms:
                 e = e - term - partner + term * other
-                return _one_square(e, head) if e.is_Add else e
+                return _one_square(e, record) if e.is_Add else e
     return e
 
 

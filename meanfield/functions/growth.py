@@ -1,7 +1,7 @@
 """What a smooth function does far out: its power part at ±∞, how the remainder dies, and a rigorous bound.
 
-`tail` reads the limit structure off the expression (bounded heads saturate, exponentials die); `Bound` is |f| ≤ A (1 +
-|z|)^p e^{c|z|}, the inequality that certified averages cut their tails with.
+`tail` reads the limit structure off the expression (bounded functions saturate, exponentials die); `Bound` is |f| ≤ A
+(1 + |z|)^p e^{c|z|}, the inequality that certified averages cut their tails with.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from meanfield.functions.elementary import cached, far_out, head_of, where
+from meanfield.functions.elementary import cached, elementary_of, far_out, where
 from meanfield.functions.elementary.record import (
     ElementaryFunction,
-    End,
+    EndBehavior,
     ExponentialGrowth,
     LogarithmicGrowth,
     PowerEnd,
@@ -27,7 +27,7 @@ Interval = tuple[sp.Expr, sp.Expr]
 
 
 @dataclass(frozen=True)
-class Tail:
+class TailExpansion:
     """f(z) = power(z) + remainder as z → ±∞.
 
     `power` is a polynomial in z (None when f has no power-law limit, as sin); `remainder` is "zero", "exponential"
@@ -39,23 +39,23 @@ class Tail:
     remainder: str
 
 
-def tail(expr: sp.Expr, x: sp.Symbol, side: int) -> Tail:
+def tail(expr: sp.Expr, x: sp.Symbol, side: int) -> TailExpansion:
     """The power part of a smooth `expr` as x → +∞ (`side` = 1) or -∞ (`side` = -1)."""
     t = sp.Dummy("t", positive=True)
     flipped = expr.subs(x, side * t)
     reduced, dropped = _saturate(flipped, t)
     if reduced is None:
-        return Tail(None, "none")
+        return TailExpansion(None, "none")
     reduced = sp.expand(reduced)
     if reduced.is_polynomial(t):
         power = sp.expand(reduced.subs(t, side * x))
-        return Tail(power, "exponential" if dropped else "zero")
+        return TailExpansion(power, "exponential" if dropped else "zero")
     if reduced.has(*where("exponential_like")):
-        return Tail(None, "none")
+        return TailExpansion(None, "none")
     lead = _leading(reduced, t)
     if lead is None:
-        return Tail(None, "none")
-    return Tail(lead.subs(t, side * x), "algebraic")
+        return TailExpansion(None, "none")
+    return TailExpansion(lead.subs(t, side * x), "algebraic")
 
 
 def _leading(expr: sp.Expr, t: sp.Symbol) -> sp.Expr | None:
@@ -95,13 +95,13 @@ def _saturate(expr: sp.Expr, t: sp.Symbol) -> tuple[sp.Expr | None, bool]:
     args = [p for p, _ in parts]
     dropped = any(d for _, d in parts)
     u = args[0]
-    head, record = expr.func, head_of(expr)
+    head, record = expr.func, elementary_of(expr)
     if record is not None and record.exponential_like:
         way = _direction(sp.expand(u), t)
         if way == 0:
             return head(u), dropped
         end = record.end(way) if way else None
-        return (end.limit(u), True) if isinstance(end, End) else (None, True)
+        return (end.limit(u), True) if isinstance(end, EndBehavior) else (None, True)
     if head is sp.Mul and any(a == 0 for a in args):
         return sp.S.Zero, True
     return head(*args), dropped
@@ -175,7 +175,7 @@ def _bound_by_rules(expr: sp.Expr, x: sp.Symbol, side: int, ends: Interval | Non
         return _fold(Bound.__mul__, [bound(a, x, side, ends) for a in expr.args])
     if expr.is_Pow and expr.base is not sp.E:
         return _power_bound(expr, x, side, ends)
-    return _head_bound(expr, x, side, ends)
+    return _elementary_bound(expr, x, side, ends)
 
 
 def _fold(operation: Callable[[Bound, Bound], Bound], bounds: list[Bound | None]) -> Bound | None:
@@ -200,8 +200,8 @@ def _power_bound(expr: sp.Pow, x: sp.Symbol, side: int, ends: Interval | None) -
     return Bound(_up((1 / least) ** (-n))) if least > 0 else None
 
 
-def _head_bound(expr: sp.Expr, x: sp.Symbol, side: int, ends: Interval | None) -> Bound | None:
-    u, head = expr.args[0], head_of(expr)
+def _elementary_bound(expr: sp.Expr, x: sp.Symbol, side: int, ends: Interval | None) -> Bound | None:
+    u, head = expr.args[0], elementary_of(expr)
     if head is None:
         return None
     if head.growth is None:
@@ -256,7 +256,7 @@ def lower(expr: sp.Expr, x: sp.Symbol, side: int = 0, ends: Interval | None = No
 
 
 @dataclass(frozen=True)
-class Decay:
+class ExponentialDecay:
     """|f(t) - power(t)| ≤ A (1 + t)^p e^{-c t} for t ≥ 1; A = 0 when f is its power part."""
 
     power: sp.Expr
@@ -264,17 +264,17 @@ class Decay:
     p: float = 0.0
     c: float = math.inf
 
-    def plus(self, other: Decay) -> Decay:
-        return Decay(
+    def plus(self, other: ExponentialDecay) -> ExponentialDecay:
+        return ExponentialDecay(
             sp.expand(self.power + other.power), _up(self.A + other.A), max(self.p, other.p), min(self.c, other.c)
         )
 
-    def times(self, other: Decay, t: sp.Symbol) -> Decay | None:
+    def times(self, other: ExponentialDecay, t: sp.Symbol) -> ExponentialDecay | None:
         a, b = bound(self.power, t, 1), bound(other.power, t, 1)
         if a is None or b is None:
             return None
         size = a.A * other.A + b.A * self.A + self.A * other.A
-        return Decay(
+        return ExponentialDecay(
             sp.expand(self.power * other.power),
             _up(size),
             max(a.p + other.p, b.p + self.p, self.p + other.p),
@@ -289,7 +289,7 @@ class Decay:
         return _up(self.A * (1 + best) ** self.p * math.exp(-self.c * best))
 
 
-def decay(expr: sp.Expr, t: sp.Symbol, algebraic: bool = False) -> Decay | None:
+def decay(expr: sp.Expr, t: sp.Symbol, algebraic: bool = False) -> ExponentialDecay | None:
     """The power part of a smooth expression as t → +∞ with a rigorous exponential remainder; None where the rules do
     not reach.
 
@@ -297,11 +297,11 @@ def decay(expr: sp.Expr, t: sp.Symbol, algebraic: bool = False) -> Decay | None:
     atan), not only a polynomial.
     """
     if not expr.has(t) or expr == t:
-        return Decay(expr)
+        return ExponentialDecay(expr)
     if algebraic and not expr.has(*where("exponential_like")):
-        return Decay(expr)
+        return ExponentialDecay(expr)
     if expr.is_Add or expr.is_Mul or (expr.is_Pow and expr.exp.is_Integer and expr.exp > 0):
-        total: Decay | None = None
+        total: ExponentialDecay | None = None
         for a in expr.args if not expr.is_Pow else [expr.base] * int(expr.exp):
             part = decay(a, t, algebraic)
             if part is None:
@@ -313,32 +313,34 @@ def decay(expr: sp.Expr, t: sp.Symbol, algebraic: bool = False) -> Decay | None:
     if len(expr.args) != 1:
         return None
     inner = decay(expr.args[0], t, algebraic)
-    head = head_of(expr)
+    head = elementary_of(expr)
     if inner is None or head is None:
         return None
     if algebraic and isinstance(head.right, PowerEnd) and head.steepest is not None and inner.power.has(t):
-        return Decay(expr.func(inner.power), _up(inner.A * head.steepest), inner.p, inner.c)
-    return _head_decay(head, inner, t)
+        return ExponentialDecay(expr.func(inner.power), _up(inner.A * head.steepest), inner.p, inner.c)
+    return _elementary_decay(head, inner, t)
 
 
-def _head_decay(head: ElementaryFunction, u: Decay, t: sp.Symbol) -> Decay | None:
+def _elementary_decay(head: ElementaryFunction, u: ExponentialDecay, t: sp.Symbol) -> ExponentialDecay | None:
     if not u.power.has(t):  # tanh(softplus(z)) at -∞: the argument itself approaches a constant
         if head.function is sp.exp:
             limit = float(u.power) + u.largest()
-            return Decay(sp.exp(u.power), _up(u.A * math.exp(limit)), u.p, u.c) if limit < 500 else None
+            return ExponentialDecay(sp.exp(u.power), _up(u.A * math.exp(limit)), u.p, u.c) if limit < 500 else None
         if head.steepest is None or not u.power.is_real:
             return None
-        return Decay(head.function(u.power), _up(u.A * head.steepest), u.p, u.c)
+        return ExponentialDecay(head.function(u.power), _up(u.A * head.steepest), u.p, u.c)
     slope, offset = _least_slope(u.power, t)
     if slope is None:
         return None
     end, k, room = head.end(1 if slope > 0 else -1), abs(slope), math.exp(min(700.0, offset + u.largest()))
-    if not isinstance(end, End):
+    if not isinstance(end, EndBehavior):
         return None
     # |u| ≥ k t - offset - largest, so e^{-|u|} ≤ room · e^{-k t}
-    own = Decay(end.limit(u.power), _up(float(end.size) * room**end.rate), 0.0, end.rate * k)
+    own = ExponentialDecay(end.limit(u.power), _up(float(end.size) * room**end.rate), 0.0, end.rate * k)
     follows = abs(sp.expand(end.limit(_U)).coeff(_U))  # how much of a change of u the limit takes over
-    return own if u.A == 0 or follows == 0 else own.plus(Decay(sp.S.Zero, _up(float(follows) * u.A), u.p, u.c))
+    return (
+        own if u.A == 0 or follows == 0 else own.plus(ExponentialDecay(sp.S.Zero, _up(float(follows) * u.A), u.p, u.c))
+    )
 
 
 _U = sp.Dummy("u", real=True)

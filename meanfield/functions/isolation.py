@@ -21,8 +21,8 @@ from sympy.printing.printer import Printer
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
-from meanfield.functions.elementary import cached, head_of, records, where
-from meanfield.functions.elementary.record import LARGE_SHARE, SHARE, ElementaryFunction, End
+from meanfield.functions.elementary import cached, elementary_of, records, where
+from meanfield.functions.elementary.record import LARGE_SHARE, SHARE, ElementaryFunction, EndBehavior
 from meanfield.functions.growth import _leading, decay
 
 BITS = 128  # of the search; a function whose zeros this does not separate is refused
@@ -32,8 +32,8 @@ Real = Callable[[arb], arb]
 Range = tuple[arb, arb]  # its ends, possibly infinite
 
 
-class Undecided(Exception):
-    """No proof was found; the caller says so in a sentence."""
+class NoProof(Exception):
+    """No proof was found; the caller reports it."""
 
 
 class Root(AtomicExpr):
@@ -205,8 +205,8 @@ def _interval(expr: sp.Expr, x: sp.Symbol, lo: arb) -> Range | None:
     if len(expr.args) != 1:
         return None
     u = _interval(expr.args[0], x, lo)
-    head = head_of(expr)
-    return None if u is None or head is None else _head_interval(head, u)
+    record = elementary_of(expr)
+    return None if u is None or record is None else _elementary_interval(record, u)
 
 
 def _polynomial_interval(poly: sp.Poly, x: sp.Symbol, lo: arb) -> Range | None:
@@ -295,24 +295,24 @@ def _raised(base: Range, exponent: sp.Expr) -> Range | None:
     return first, last
 
 
-def _head_interval(head: ElementaryFunction, u: Range) -> Range | None:
-    """(below, above) every value of a head for arguments between u's ends, which may be infinite."""
-    if not head.shape:
-        found = tuple(balls.constant(v) if v.is_finite else arb(str(v).replace("oo", "inf")) for v in head.values)
-        return (found[0].lower(), found[1].upper()) if head.whole else None
-    if not (head.whole or (u[0] > balls.constant(head.domain[0]) and head.domain[1] == sp.oo)):
+def _elementary_interval(record: ElementaryFunction, u: Range) -> Range | None:
+    """(below, above) every value of a function for arguments between u's ends, which may be infinite."""
+    if not record.shape:
+        found = tuple(balls.constant(v) if v.is_finite else arb(str(v).replace("oo", "inf")) for v in record.values)
+        return (found[0].lower(), found[1].upper()) if record.whole else None
+    if not (record.whole or (u[0] > balls.constant(record.domain[0]) and record.domain[1] == sp.oo)):
         return None
-    if head.shape in ("valley", "hill"):
+    if record.shape in ("valley", "hill"):
         far = _most([abs(u[0]), abs(u[1])])
         u = (arb(0) if not (u[0] >= 0 or u[1] <= 0) else _least([abs(u[0]), abs(u[1])])).lower(), far.upper()
-    f = real_function(head.function(Z[0]), Z[0])
-    rises = head.shape in ("rising", "valley")
+    f = real_function(record.function(Z[0]), Z[0])
+    rises = record.shape in ("rising", "valley")
     out = []
     for v, upper in zip(u if rises else reversed(u), (False, True)):
         if v.is_finite():
             value = f(v)
         else:  # the supremum is met at ∞ where h rises there, the infimum at -∞
-            limit = head.values[(v > 0) == rises]
+            limit = record.values[(v > 0) == rises]
             value = balls.constant(limit) if limit.is_finite else arb.pos_inf() if limit == sp.oo else arb.neg_inf()
         out.append(value.upper() if upper else value.lower())
     below, above = out
@@ -320,7 +320,7 @@ def _head_interval(head: ElementaryFunction, u: Range) -> Range | None:
 
 
 def clear_beyond(expr: sp.Expr, x: sp.Symbol, side: int, depth: int = 3) -> float:
-    """A T ≥ 0 such that `expr` has no zero with side·x ≥ T. Raises: Undecided."""
+    """A T ≥ 0 such that `expr` has no zero with side·x ≥ T. Raises: NoProof."""
     t = sp.Dummy("t", positive=True)
     flipped = _plain(sp.sympify(expr).subs(x, side * t), t)
     if not flipped.has(t):
@@ -341,7 +341,7 @@ def clear_beyond(expr: sp.Expr, x: sp.Symbol, side: int, depth: int = 3) -> floa
     if T is not None:
         return T
     if depth == 0:
-        raise Undecided
+        raise NoProof
     return _clear_by_slope(flipped, t, depth)
 
 
@@ -370,11 +370,11 @@ def _clear_by_leading_term(g: sp.Expr, t: sp.Symbol) -> float | None:
 
 
 def _in_exponentials(e: sp.Expr, t: sp.Symbol) -> tuple[sp.Expr, float]:
-    """(`e` up to a positive factor with saturating heads of polynomials as exponentials, which can be divided out; from
-    where on).
+    """(`e` up to a positive factor with saturating functions of polynomials as exponentials, which can be divided out;
+    from where on).
 
-    Heads that are no rational function of exponentials come with unknown numbers in [0, 1] (`heads.record.End`), for
-    u ≥ 0: beyond the zeros of each u.
+    Elementary functions that are no rational function of exponentials come with unknown numbers in [0, 1]
+    (`EndBehavior`), for u ≥ 0: beyond the zeros of each u.
     """
     beyond = [0.0]
 
@@ -385,26 +385,26 @@ def _in_exponentials(e: sp.Expr, t: sp.Symbol) -> tuple[sp.Expr, float]:
         beyond.append(1.001 + max(abs(float(c / poly.LC())) for c in poly.all_coeffs()))  # Cauchy's bound
         return 1 if poly.LC().is_positive else -1 if poly.LC().is_negative else 0
 
-    def by_exponentials(head: ElementaryFunction, u: sp.Expr) -> sp.Expr:
+    def by_exponentials(record: ElementaryFunction, u: sp.Expr) -> sp.Expr:
         way = direction(u)
-        end = head.end(way) if way else None
-        if not isinstance(end, End):
-            return head.function(u)
-        if head.form:
-            return head.form[way](u)
-        return head.function(u) if end.enclosed is None else end.enclosed(u)
+        end = record.end(way) if way else None
+        if not isinstance(end, EndBehavior):
+            return record.function(u)
+        if record.form:
+            return record.form[way](u)
+        return record.function(u) if end.enclosed is None else end.enclosed(u)
 
-    for head in records("bends"):
-        if head.function is not sp.exp and e.has(head.function):
-            e = e.replace(head.function, lambda u, h=head: by_exponentials(h, u))
+    for record in records("bends"):
+        if record.function is not sp.exp and e.has(record.function):
+            e = e.replace(record.function, lambda u, h=record: by_exponentials(h, u))
     return _plain(e, t), max(beyond)
 
 
 def _plain(e: sp.Expr, t: sp.Symbol) -> sp.Expr:
     """The numerator, hyperbolic functions as exponentials where growth must be seen."""
-    for head in records("grows_exponentially"):
-        if head.function is not sp.exp and e.has(head.function):
-            e = e.replace(head.function, lambda u, h=head: h.form[1](u) if h.form else h.function(u))
+    for record in records("grows_exponentially"):
+        if record.function is not sp.exp and e.has(record.function):
+            e = e.replace(record.function, lambda u, h=record: h.form[1](u) if h.form else h.function(u))
     if any(p.exp.is_negative and p.base.has(t) and p.base is not sp.E for p in e.atoms(sp.Pow)):
         e = sp.fraction(sp.together(e))[0]
     return _collected(e)
@@ -450,7 +450,7 @@ def _clear_by_slope(g: sp.Expr, t: sp.Symbol, depth: int) -> float:
     try:
         limit = sp.limit(g, t, sp.oo)
     except (NotImplementedError, ValueError, TypeError):
-        raise Undecided from None
+        raise NoProof from None
     if limit == 0:
         return T
     way = 1 if limit.is_extended_positive else -1 if limit.is_extended_negative else 0
@@ -459,7 +459,7 @@ def _clear_by_slope(g: sp.Expr, t: sp.Symbol, depth: int) -> float:
         if way and sign_of_ball(f(arb(T))) == way:
             return T
         T *= 8
-    raise Undecided
+    raise NoProof
 
 
 # ---------------------------------------------------------------------------------------------------- between
@@ -468,7 +468,7 @@ def _clear_by_slope(g: sp.Expr, t: sp.Symbol, depth: int) -> float:
 def isolate(expr: sp.Expr, x: sp.Symbol, lo: sp.Expr = -sp.oo, hi: sp.Expr = sp.oo) -> list[sp.Expr]:
     """Every zero in (lo, hi) of a smooth expression without parameters, in no order.
 
-    Raises: Undecided where no proof was found.
+    Raises: NoProof where no proof was found.
     """
     with _precision(BITS):
         a = -arb(clear_beyond(expr, x, -1)) if lo == -sp.oo else balls.constant(lo)
@@ -487,7 +487,7 @@ def _search(expr: sp.Expr, x: sp.Symbol, a: arb, b: arb) -> list[sp.Expr]:
             u, v = pending.pop()
             evaluations += 1
             if evaluations > EVALUATIONS:
-                raise Undecided
+                raise NoProof
             box = u.union(v)
             middle = box.mid()
             d = slope(box)
@@ -514,7 +514,7 @@ def _search(expr: sp.Expr, x: sp.Symbol, a: arb, b: arb) -> list[sp.Expr]:
                 found.append(exact)
         if not pending:
             return found
-    raise Undecided
+    raise NoProof
 
 
 def _sign_at_end(f: Real, e: arb) -> int:
@@ -619,7 +619,7 @@ def _as_number(expr: sp.Expr, x: sp.Symbol, u: arb, v: arb) -> sp.Expr:
             return c
     lo, hi = _rational(u.lower()), _rational(v.upper())
     if not (lo > 0 or hi < 0):
-        raise Undecided
+        raise NoProof
     inner = expr.xreplace({x: Z[0]})
     return Root(_monic(inner), lo, hi) if lo > 0 else -Root(_monic(inner.subs(Z[0], -Z[0])), -hi, -lo)
 

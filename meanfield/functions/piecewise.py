@@ -26,7 +26,7 @@ from meanfield.functions.growth import tail
 from meanfield.functions.isolation import Root
 
 Part = tuple[sp.Expr, sp.Expr, sp.Expr]  # an expression, the lower end and the upper end of where it holds
-Place = tuple[sp.Expr, sp.Expr, sp.Expr]  # a sample point, the lower end and the upper end of its interval
+SamplePoint = tuple[sp.Expr, sp.Expr, sp.Expr]  # a sample point, the lower end and the upper end of its interval
 SWITCHES = (sp.Abs, sp.Max, sp.Min, sp.sign, sp.Heaviside, sp.Piecewise)
 
 
@@ -179,12 +179,12 @@ def _resolve(expr: sp.Expr, x: sp.Symbol, lo: sp.Expr, hi: sp.Expr) -> list[Part
     ends = [lo, *inside, hi]
     out = []
     for a, b in itertools.pairwise(ends):
-        place = _sample(a, b), a, b
+        sample = _sample(a, b), a, b
         try:
             if choice is None:
-                chosen = expr.xreplace({node: _choose(node, x, place)})
+                chosen = expr.xreplace({node: _choose(node, x, sample)})
             else:
-                chosen = expr.xreplace({choice: choice.args[1 if _holds(choice.args[0], x, place, node) else 2]})
+                chosen = expr.xreplace({choice: choice.args[1 if _holds(choice.args[0], x, sample, node) else 2]})
         except MeanFieldError:
             raise
         except ValueError as error:  # SymPy does not compare what is complex: max(log(-3), z)
@@ -205,22 +205,22 @@ def _sample(lo: sp.Expr, hi: sp.Expr) -> sp.Expr:
     return near if zeros.sign(near - lo) == 1 and zeros.sign(hi - near) == 1 else middle
 
 
-def _short(place: sp.Expr) -> sp.Rational:
+def _short(point: sp.Expr) -> sp.Rational:
     """A rational of 15 digits close to a number.
 
     Raises: MeanFieldError where no double holds it.
     """
-    if vast(place, 1e6) is not None:
-        raise MeanFieldError(f"A switch point lies at {shown(place)}, whose digits would take too long; rescale z.")
-    digits = sp.N(place, 15)
+    if vast(point, 1e6) is not None:
+        raise MeanFieldError(f"A switch point lies at {shown(point)}, whose digits would take too long; rescale z.")
+    digits = sp.N(point, 15)
     if digits != 0 and not 1e-150 < abs(digits) < 1e150:
         raise MeanFieldError(f"A switch point lies at {sp.N(digits, 3)!s}, whose square no double holds; rescale z.")
     return sp.Rational(str(digits))
 
 
-def _beyond(place: sp.Expr, side: int) -> sp.Rational:
-    """A short number on one side of a place: 1 to 3 away, or 1e-12 of the place where that is more."""
-    near = _short(place)
+def _beyond(point: sp.Expr, side: int) -> sp.Rational:
+    """A short number on one side of a point: 1 to 3 away, or 1e-12 of the point where that is more."""
+    near = _short(point)
     whole = sp.floor(near)
     step = max(sp.S.One, abs(whole) / 10**12)
     return whole - step if side < 0 else whole + 1 + step
@@ -254,10 +254,10 @@ def real_roots(expr: sp.Expr, x: sp.Symbol, lo: sp.Expr = -sp.oo, hi: sp.Expr = 
     return zeros.real_zeros(expr, x, lo, hi)
 
 
-def _sign(difference: sp.Expr, x: sp.Symbol, place: Place, node: sp.Expr) -> int:
+def _sign(difference: sp.Expr, x: sp.Symbol, at: SamplePoint, node: sp.Expr) -> int:
     """The sign of a difference on an interval without a zero of it: at a sample point, else far out, where it is
     certain."""
-    sample, lo, hi = place
+    sample, lo, hi = at
     way = zeros.sign(difference.subs(x, sample))
     for far in (s for s, end in ((1, hi), (-1, lo)) if end in (sp.oo, -sp.oo) and difference.free_symbols - {x}):
         way = _far_sign(difference, x, far) if way is None else way
@@ -280,7 +280,7 @@ def _far_sign(difference: sp.Expr, x: sp.Symbol, side: int) -> int | None:
     return way * side ** poly.degree() if way else None
 
 
-def _holds(condition: sp.Basic, x: sp.Symbol, sample: Place, node: sp.Expr) -> bool:
+def _holds(condition: sp.Basic, x: sp.Symbol, sample: SamplePoint, node: sp.Expr) -> bool:
     """A condition at a place that is no switch point; nothing undecided counts as false."""
     if condition in (True, False, sp.true, sp.false):
         return bool(condition)
@@ -300,7 +300,7 @@ def _holds(condition: sp.Basic, x: sp.Symbol, sample: Place, node: sp.Expr) -> b
     return holds[condition.func]
 
 
-def _choose(node: sp.Expr, x: sp.Symbol, sample: Place) -> sp.Expr:
+def _choose(node: sp.Expr, x: sp.Symbol, sample: SamplePoint) -> sp.Expr:
     if isinstance(node, sp.Piecewise):
         for e, cond in node.args:
             if _holds(sp.sympify(cond), x, sample, node):

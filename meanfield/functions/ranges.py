@@ -8,8 +8,8 @@ import math
 
 import sympy as sp
 
-from meanfield.functions.elementary import cached, head_of
-from meanfield.functions.elementary.record import ElementaryFunction, End
+from meanfield.functions.elementary import cached, elementary_of
+from meanfield.functions.elementary.record import ElementaryFunction, EndBehavior
 
 Ends = tuple[float, float]
 _ANY = (-math.inf, math.inf)
@@ -23,7 +23,7 @@ def _outwards(low: float, high: float) -> Ends:
 @cached(4096)
 def span(expr: sp.Expr, x: sp.Symbol, low: float, high: float) -> Ends:
     """An interval that holds every value of a smooth `expr` for low ≤ x ≤ high: exact extrema (by isolated real roots)
-    of rational functions times exponentials of polynomials, interval arithmetic and monotone heads elsewhere."""
+    of rational functions times exponentials of polynomials, interval arithmetic and monotone functions elsewhere."""
     if not expr.has(x):
         return _outwards(*[float(sp.N(expr, 20))] * 2) if expr.is_number and expr.is_real else _ANY
     if expr == x:
@@ -46,21 +46,21 @@ def span(expr: sp.Expr, x: sp.Symbol, low: float, high: float) -> Ends:
     if len(expr.args) != 1:
         return _ANY
     a, b = span(expr.args[0], x, low, high)
-    head = head_of(expr)
-    return _ANY if head is None else _head_span(head, a, b)
+    record = elementary_of(expr)
+    return _ANY if record is None else _elementary_span(record, a, b)
 
 
-def _head_span(head: ElementaryFunction, a: float, b: float) -> Ends:
-    if head.number is None or not head.shape:
-        low, high = (float(v) for v in head.values)
-        exact = all(v.is_Integer for v in head.values)
-        return (low, high) if head.whole and exact else _outwards(low, high) if head.whole else _ANY
-    if not head.whole and not (a > head.domain[0] and (b < head.domain[1] or head.domain[1] == sp.oo)):
+def _elementary_span(record: ElementaryFunction, a: float, b: float) -> Ends:
+    if record.number is None or not record.shape:
+        low, high = (float(v) for v in record.values)
+        exact = all(v.is_Integer for v in record.values)
+        return (low, high) if record.whole and exact else _outwards(low, high) if record.whole else _ANY
+    if not record.whole and not (a > record.domain[0] and (b < record.domain[1] or record.domain[1] == sp.oo)):
         return _ANY
-    if head.shape in ("valley", "hill"):
+    if record.shape in ("valley", "hill"):
         far, near = max(abs(a), abs(b)), 0.0 if a <= 0 <= b else min(abs(a), abs(b))
         a, b = near, far
-    ends = [head.number(v) for v in (a, b)]
+    ends = [record.number(v) for v in (a, b)]
     return _outwards(min(ends), max(ends))
 
 
@@ -223,13 +223,13 @@ def _below(f: sp.Expr, x: sp.Symbol, low: float, high: float) -> sp.Expr | None:
 
 def _above(e: sp.Expr, x: sp.Symbol, right: bool) -> sp.Expr | None:
     """An exponential above a factor that dies on this side."""
-    head = head_of(e)
-    if head is None or _is_core(e, x) or not head.bends or not e.args[0].is_polynomial(x):
+    record = elementary_of(e)
+    if record is None or _is_core(e, x) or not record.bends or not e.args[0].is_polynomial(x):
         return None
     u = e.args[0]
     lead = sp.Poly(u, x).LC() * (1 if right else -1) ** sp.Poly(u, x).degree()
     way = 1 if lead.is_positive else -1 if lead.is_negative else 0
-    end = head.end(way) if way else None
-    if not isinstance(end, End) or end.limit(u) != 0:
+    end = record.end(way) if way else None
+    if not isinstance(end, EndBehavior) or end.limit(u) != 0:
         return None
     return end.size * sp.exp(-way * end.rate * u)

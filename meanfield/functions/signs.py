@@ -166,14 +166,14 @@ def _strip(e: sp.Expr) -> tuple[int, sp.Expr]:
 
 
 def _without_minus(e: sp.Expr) -> sp.Expr:
-    """σ(-u) = 1 - σ(u), softplus(-u) = softplus(u) - u and parity of the odd heads, so that equal parts cancel."""
-    for head in [h for h in records("reflection") if e.has(h.function)]:
-        around = (a for a in e.atoms(*where("by_exponentials")) if a.func is not head.function)
-        if head.exponentiated is not None and any(a.has(head.function) for a in around):
+    """σ(-u) = 1 - σ(u), softplus(-u) = softplus(u) - u and parity of the odd functions, so that equal parts cancel."""
+    for record in [h for h in records("reflection") if e.has(h.function)]:
+        around = (a for a in e.atoms(*where("by_exponentials")) if a.func is not record.function)
+        if record.exponentiated is not None and any(a.has(record.function) for a in around):
             continue  # tanh(softplus(u)) is rational in e^u as it stands
         e = e.replace(
-            lambda a, h=head: isinstance(a, h.function) and a.args[0].could_extract_minus_sign(),
-            lambda a, h=head: h.reflection(h.function(-a.args[0]), -a.args[0]),
+            lambda a, h=record: isinstance(a, h.function) and a.args[0].could_extract_minus_sign(),
+            lambda a, h=record: h.reflection(h.function(-a.args[0]), -a.args[0]),
         )
     return sp.expand(e)
 

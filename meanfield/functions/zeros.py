@@ -1,8 +1,8 @@
 """Zeros of a smooth expression on the real line, where it may change sign: every one, or a refusal in one sentence.
 
-Polynomials are solved exactly, monotone heads inverted on their range, products and powers taken apart; what is left is
-isolated in ball arithmetic (`isolation`). Signs of numbers are read off balls, signs of symbols off their assumptions;
-what neither decides is refused, never guessed.
+Polynomials are solved exactly, monotone functions inverted on their range, products and powers taken apart; what is
+left is isolated in ball arithmetic (`isolation`). Signs of numbers are read off balls, signs of symbols off their
+assumptions; what neither decides is refused, never guessed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from flint import acb, acb_poly, fmpq, fmpq_poly
 from meanfield.base.answers.results import MeanFieldError, Undetermined
 from meanfield.base.symbols import Z, factored, steep, steep_exponentials
 from meanfield.functions import balls
-from meanfield.functions.elementary import head_of, records, where
+from meanfield.functions.elementary import elementary_of, records, where
 from meanfield.functions.elementary.record import ElementaryFunction
-from meanfield.functions.isolation import Root, Undecided, isolate, real_function, sign_of_ball
+from meanfield.functions.isolation import NoProof, Root, isolate, real_function, sign_of_ball
 
 ADVICE = "give the parameters values (derive(..., t=0.3)), or write the activation with explicit breaks"
 
@@ -52,7 +52,7 @@ def sign(e: sp.Expr) -> int | None:
         try:
             with balls.precision(bits):
                 found = sign_of_ball(balls.constant(e))
-        except MeanFieldError:  # a head without balls: SymPy's own knowledge
+        except MeanFieldError:  # a function without balls: SymPy's own knowledge
             return _assumed(e)
         if found:
             return found
@@ -77,8 +77,8 @@ def _positive(base: sp.Expr, exponent: sp.Rational) -> sp.Expr:
 def is_zero(e: sp.Expr) -> bool:
     """Whether a number (or expression) is proved to be 0 by an exact identity."""
     e = e.replace(lambda f: isinstance(f, where("arc")), _plain_argument)
-    for head in records("plain"):
-        e = e.replace(head.function, head.plain) if e.has(head.function) else e
+    for record in records("plain"):
+        e = e.replace(record.function, record.plain) if e.has(record.function) else e
     for root in e.atoms(Root):  # steep or not: the exponentials stay symbols
         if _divides(root, e):
             return True
@@ -157,7 +157,7 @@ def real_zeros(expr: sp.Expr, x: sp.Symbol, lo: sp.Expr = -sp.oo, hi: sp.Expr = 
     try:
         for factor in _factors(expr, x):
             found += _zeros(factor, x, lo, hi)
-    except Undecided:
+    except NoProof:
         symbols = sorted(s.name for s in expr.free_symbols - {x})
         why = f"depend on the range of {', '.join(symbols)}" if symbols else "could not all be found with certainty"
         advice = ADVICE if symbols else "write the activation with explicit breaks"
@@ -226,14 +226,14 @@ def _zeros(e: sp.Expr, x: sp.Symbol, lo: sp.Expr, hi: sp.Expr) -> list[sp.Expr]:
         return []
     try:
         return _solve(e, sp.S.Zero, x)
-    except Undecided:
+    except NoProof:
         if e.free_symbols - {x}:
             raise
     return isolate(e, x, lo, hi)
 
 
 def _solve(e: sp.Expr, w: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
-    """All real x with e(x) = w, w free of x. Raises: Undecided where no exact rule applies."""
+    """All real x with e(x) = w, w free of x. Raises: NoProof where no exact rule applies."""
     if e == x:
         return [w]
     if e.is_Add and w == 0 and (e - x).is_number:
@@ -246,8 +246,8 @@ def _solve(e: sp.Expr, w: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
             return _solve(rest, w - constant, x)
         if e.is_Mul and constant != 1:
             return _solve(rest, w / constant, x)
-    heads = _heads(e, x)
-    if len(heads) == 1 and heads[0] != e:  # a polynomial in one head
+    heads = _elementary_in(e, x)
+    if len(heads) == 1 and heads[0] != e:  # a polynomial in one function
         y = sp.Dummy("y", real=True)
         inner = e.xreplace({heads[0]: y})
         if not inner.has(x) and (inner.is_polynomial(y) or inner.is_Pow):
@@ -256,16 +256,16 @@ def _solve(e: sp.Expr, w: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
         return _root_of_power(e.base, e.exp, w, x)
     if isinstance(e, sp.Function) and len(e.args) == 1:
         return [r for v in _inverse(e.func, w) for r in _solve(e.args[0], v, x)]
-    raise Undecided
+    raise NoProof
 
 
-def _heads(e: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
+def _elementary_in(e: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
     """The largest subexpressions in x that are functions or fractional powers; x itself if it stands free."""
     if not e.has(x):
         return []
     if e == x or isinstance(e, sp.Function) or (e.is_Pow and not (e.exp.is_Integer and e.exp > 0)):
         return [e]
-    return list(dict.fromkeys(h for a in e.args for h in _heads(a, x)))
+    return list(dict.fromkeys(h for a in e.args for h in _elementary_in(a, x)))
 
 
 def _polynomial(poly: sp.Poly) -> list[sp.Expr]:
@@ -284,10 +284,10 @@ def _polynomial(poly: sp.Poly) -> list[sp.Expr]:
         a, b, c = poly.all_coeffs()
         way = sign(b**2 - 4 * a * c)
         if way is None or sign(a) in (None, 0):
-            raise Undecided
+            raise NoProof
         root = sp.sqrt(b**2 - 4 * a * c)
         return [] if way < 0 else [-b / (2 * a)] if way == 0 else [(-b - root) / (2 * a), (-b + root) / (2 * a)]
-    raise Undecided
+    raise NoProof
 
 
 def _algebraic(r: sp.Expr) -> sp.Expr:
@@ -308,7 +308,7 @@ def _algebraic(r: sp.Expr) -> sp.Expr:
                 mirrored = sp.expand(factor.subs(Z[0], -Z[0]))
                 return -Root(sp.expand(mirrored / sp.Poly(mirrored, Z[0]).LC() * poly.LC()), -hi, -lo)
             margin /= 4
-    raise Undecided
+    raise NoProof
 
 
 def _halved(e: sp.Expr, r: sp.CRootOf) -> sp.Rational:
@@ -344,7 +344,7 @@ def _root_of_power(base: sp.Expr, exponent: sp.Expr, w: sp.Expr, x: sp.Symbol) -
     if exponent.is_Integer and exponent % 2 == 1 and way is not None:
         return _solve(base, way * sp.Abs(w) ** (1 / exponent), x)
     if way is None:
-        raise Undecided
+        raise NoProof
     if way < 0:
         return []
     root = w ** (1 / exponent)
@@ -356,60 +356,60 @@ def _inside(w: sp.Expr, lo: sp.Expr | None, hi: sp.Expr | None) -> bool:
     """Whether lo < w < hi; an undecided comparison raises."""
     ways = [1 if lo is None else sign(w - lo), 1 if hi is None else sign(hi - w)]
     if None in ways:
-        raise Undecided
+        raise NoProof
     return ways == [1, 1]
 
 
 def _inverse(function: type, w: sp.Expr) -> list[sp.Expr]:
     """All real u with h(u) = w."""
-    head = head_of(function)
-    if head is None:
-        raise Undecided
-    if w.func is function and head.injective and w.args[0].is_real:
+    record = elementary_of(function)
+    if record is None:
+        raise NoProof
+    if w.func is function and record.injective and w.args[0].is_real:
         return [w.args[0]]  # tanh(2) is met at 2, not at a logarithm of it
-    if w == 0 and head.injective and head.odd:
+    if w == 0 and record.injective and record.odd:
         return [sp.S.Zero]
-    lo, hi = (None if v in (-sp.oo, sp.oo) else v for v in head.values)
-    if head.inverse is None:
-        return _numbered(head, w) if head.injective and _inside(w, lo, hi) else _undecided()
+    lo, hi = (None if v in (-sp.oo, sp.oo) else v for v in record.values)
+    if record.inverse is None:
+        return _numbered(record, w) if record.injective and _inside(w, lo, hi) else _undecided()
     if not _inside(w, lo, hi):
         # the least value of cosh, the largest of sech: met once, at 0, and touched without a change of sign
-        touched = head.shape not in ("rising", "falling") and is_zero(head.function(sp.S.Zero) - w)
+        touched = record.shape not in ("rising", "falling") and is_zero(record.function(sp.S.Zero) - w)
         return [sp.S.Zero] if touched else []
-    found = head.inverse(w)
+    found = record.inverse(w)
     if isinstance(found, tuple):
         return _inverse(*found)
-    return [found] if head.shape in ("rising", "falling") else _both(found)
+    return [found] if record.shape in ("rising", "falling") else _both(found)
 
 
 def _undecided() -> list[sp.Expr]:
-    raise Undecided
+    raise NoProof
 
 
 def _both(u: sp.Expr) -> list[sp.Expr]:
     return [u, -u]
 
 
-def _numbered(head: ElementaryFunction, w: sp.Expr) -> list[sp.Expr]:
-    """The u with h(u) = w of a rising or falling head without a closed inverse, for a number w: a `Root`."""
+def _numbered(record: ElementaryFunction, w: sp.Expr) -> list[sp.Expr]:
+    """The u with h(u) = w of a rising or falling function without a closed inverse, for a number w: a `Root`."""
     if not sp.sympify(w).is_number:
-        raise Undecided
-    way, size = (sign(w), sp.Abs(w)) if head.odd else (1, w)
+        raise NoProof
+    way, size = (sign(w), sp.Abs(w)) if record.odd else (1, w)
     if not way:
         return [sp.S.Zero]
     with mpmath.workdps(60):
-        near = _bisected(head.mpmath, mpmath.mpf(sp.N(size, 60)), head.shape == "rising")
+        near = _bisected(record.mpmath, mpmath.mpf(sp.N(size, 60)), record.shape == "rising")
     if near is None or not near:
-        raise Undecided
+        raise NoProof
     side = 1 if near > 0 else -1
     for k in (20, 12, 6):
         lo, hi = sorted(near * (1 + s * sp.Rational(1, 10**k)) for s in (1, -1))
         with balls.precision(400):
-            ways = [sign_of_ball(balls.constant(head.function(v) - size)) for v in (lo, hi)]
+            ways = [sign_of_ball(balls.constant(record.function(v) - size)) for v in (lo, hi)]
         if ways[0] * ways[1] < 0:
             lo, hi = sorted((side * lo, side * hi))
-            return [way * side * Root(head.function(side * Z[0]) - size, lo, hi)]
-    raise Undecided
+            return [way * side * Root(record.function(side * Z[0]) - size, lo, hi)]
+    raise NoProof
 
 
 def _bisected(h: Callable[[mpmath.mpf], mpmath.mpf], value: mpmath.mpf, rises: bool) -> sp.Rational | None:

@@ -7,11 +7,11 @@ from functools import lru_cache
 from typing import Any
 
 from meanfield.kernels.loops import hermite_sums, near_sums
-from meanfield.kernels.loops.hermite_series import Table, table
+from meanfield.kernels.loops.hermite_series import HermiteTable, table
 from meanfield.kernels.loops.nearby import Nearby, nearby
 from meanfield.kernels.loops.numpy_sums import PLAIN
 from meanfield.kernels.loops.pair_averages import PairAverages, pair_averages
-from meanfield.kernels.loops.pair_loops import Loop
+from meanfield.kernels.loops.pair_loops import PairLoop
 from meanfield.kernels.loops.plans import KernelPlan, of_inputs, plan
 from meanfield.numeric.lowering.assembly import Lowered, described, lower, tree
 from meanfield.numeric.lowering.modules import cache
@@ -21,13 +21,13 @@ from meanfield.symbolic.recursion import Recursion
 
 
 @dataclass(frozen=True, eq=False)
-class Planned(Loop):
+class Planned(PairLoop):
     """A loop with the plan that it was made by, and the recursion of what each input brings."""
 
     plan: KernelPlan
     inputs: Lowered
 
-    def cells(self, expansion: int) -> Table:
+    def cells(self, expansion: int) -> HermiteTable:
         one = self.plan.expansions[expansion]
         return table(one.f, one.slope)
 
@@ -80,13 +80,13 @@ def _loop(recursion: Recursion, one_input: Recursion, entry: str) -> Planned:
     workspace = int(arrays["workspace"])
     state, groups = tuple(v.name for v in found.state), tuple(found.groups[g][:2] for g in arrays["groups"].tolist())
     variances = tuple(e.variance for e in found.expansions)
-    beside = len(found.inputs)
+    auxiliary = len(found.inputs)
     return Planned(
         Module(name, stored[0], (), 1.0, plain=PLAIN if entry == "block" else _single()),
         entry,
         state,
         tuple(found.parameters),
-        beside,
+        auxiliary,
         groups,
         variances,
         boxes,

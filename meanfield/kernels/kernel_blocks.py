@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ROWS = 512  # inputs of a block
 SEVERAL = 8  # blocks in each direction, at most, that one task of a product takes
-Said = tuple[float, float, float, float, float]  # of bounds, by a block: WORST, OPPOSITE, BLURRED, READ
+Bounds = tuple[float, float, float, float, float]  # of bounds, by a block: WORST, OPPOSITE, BLURRED, READ
 NOTHING = (0.0, 0.0, 0.0, 0.0, 0.0)
 KEPT = 2e8  # bytes of what inputs bring that are kept for further blocks
 _sides_lock = Lock()
@@ -107,7 +107,7 @@ class Work:
         return digest.hexdigest()
 
 
-def elsewhere(work: Work | Times, parent: int) -> dict[str, np.ndarray]:
+def elsewhere(work: Work | BlockProducts, parent: int) -> dict[str, np.ndarray]:
     """A block in another process (or thread of the one that asks, `parent`): all of it."""
     if os.getpid() == parent:
         return work.compute((0, 0))
@@ -116,7 +116,7 @@ def elsewhere(work: Work | Times, parent: int) -> dict[str, np.ndarray]:
 
 
 def blocks(
-    work: Work | Times,
+    work: Work | BlockProducts,
     tasks: list[tuple[int, int]],
     threads: int,
     executor: Executor | None = None,
@@ -167,7 +167,7 @@ class Journal:
 
     def __init__(self, target: Path, work: Work) -> None:
         self.path = target.with_name(target.name + ".blocks")
-        self.key, self.done, self.said = work.key, set[tuple[int, int]](), NOTHING
+        self.key, self.done, self.bounds = work.key, set[tuple[int, int]](), NOTHING
         if self.path.exists():
             text = self.path.read_text()
             lines = text.splitlines()
@@ -182,34 +182,34 @@ class Journal:
             self.done = {(int(line[0]), int(line[1])) for line in whole}
             for line in whole:
                 a, b, c, d, e = (float(number) for number in (*line[2:-1], line[-1][:-1]))
-                self.said = larger(self.said, (a, b, c, d, e))
+                self.bounds = larger(self.bounds, (a, b, c, d, e))
             if not text.endswith("\n"):
                 with self.path.open("a") as file:
                     file.write("\n")
         else:
             self.path.write_text(self.key + "\n")
 
-    def add(self, task: tuple[int, int], said: Said) -> None:
+    def add(self, task: tuple[int, int], bounds: Bounds) -> None:
         """A block is in the files, and what it says of bounds."""
         self.done.add(task)
-        self.said = larger(self.said, said)
+        self.bounds = larger(self.bounds, bounds)
         with self.path.open("a") as file:
-            file.write(f"{task[0]} {task[1]} {' '.join(map(repr, said))}.\n")
+            file.write(f"{task[0]} {task[1]} {' '.join(map(repr, bounds))}.\n")
 
 
-def said_of(block: dict[str, np.ndarray]) -> Said:
+def bounds_of(block: dict[str, np.ndarray]) -> Bounds:
     """What a block says of bounds: WORST, OPPOSITE, BLURRED and READ."""
     distances, K = (float(one) for one in block[BLURRED])
     return float(block[WORST]), float(block[OPPOSITE]), distances, K, float(block[READ])
 
 
-def larger(one: Said, other: Said) -> Said:
+def larger(one: Bounds, other: Bounds) -> Bounds:
     """What two blocks say of bounds."""
     a, b, c, d, e = map(max, one, other)
     return a, b, c, d, e
 
 
-def place(work: Work, task: tuple[int, int], block: np.ndarray, target: Any) -> None:
+def put(work: Work, task: tuple[int, int], block: np.ndarray, target: Any) -> None:
     """A block where it belongs, and what it mirrors."""
     a, b = task
     n, m = block.shape
@@ -225,28 +225,28 @@ def fill(
     executor: Executor | None = None,
     journal: Journal | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Said:
+) -> Bounds:
     """All blocks into arrays; progress(done, all) is told after each. Returns the largest of what blocks say."""
     tasks = work.tasks()
     left = [t for t in tasks if journal is None or t not in journal.done]
-    done, said = len(tasks) - len(left), journal.said if journal is not None else NOTHING
+    done, bounds = len(tasks) - len(left), journal.bounds if journal is not None else NOTHING
     for task, block in blocks(work, left, threads, executor):
         for name, target in targets.items():
-            place(work, task, block[name], target)
-        said = larger(said, said_of(block))
+            put(work, task, block[name], target)
+        bounds = larger(bounds, bounds_of(block))
         if journal is not None:
-            journal.add(task, said_of(block))
+            journal.add(task, bounds_of(block))
         done += 1
         if progress is not None:
             progress(done, len(tasks))
     for target in targets.values():
         if hasattr(target, "flush"):
             target.flush()
-    return said
+    return bounds
 
 
 @dataclass(eq=False)
-class Times:
+class BlockProducts:
     """Products with the columns of v, (m, k): those of several blocks, a square of `side` rows and columns, are one
     task, so that what is sent to a worker and comes back is small beside its work.
 
@@ -272,31 +272,31 @@ class Times:
         (name,) = self.work.quantities
         left = np.zeros((min(self.side, n - a0), self.v.shape[1]))
         right = np.zeros((min(self.side, m - b0), self.v.shape[1]))
-        said = NOTHING
+        bounds = NOTHING
         for a in range(a0, min(a0 + self.side, n), ROWS):
             own = self.work.Y is None and a0 == b0  # a square on the diagonal: its upper triangle
             for b in range(a if own else b0, min(b0 + self.side, m), ROWS):
                 block = self.work.compute((a, b))
-                said = larger(said, said_of(block))
+                bounds = larger(bounds, bounds_of(block))
                 rows, columns = block[name].shape
                 left[a - a0 : a - a0 + rows] += block[name] @ self.v[b : b + columns]
                 if self.turned is not None and not (own and a == b):
                     right[b - b0 : b - b0 + columns] += block[name].T @ self.turned[a : a + rows]
-        return {"left": left, "right": right, "said": np.array(said)}
+        return {"left": left, "right": right, "said": np.array(bounds)}
 
-    def apart(self, task: tuple[int, int]) -> Times:
+    def apart(self, task: tuple[int, int]) -> BlockProducts:
         """One square as work of its own, to be sent away."""
         a, b = (slice(at, at + self.side) for at in task)
-        return Times(self.work.apart(task, self.side), self.v[b], None if self.turned is None else self.turned[a],
-                     self.side)  # fmt: skip
+        turned = None if self.turned is None else self.turned[a]
+        return BlockProducts(self.work.apart(task, self.side), self.v[b], turned, self.side)
 
 
-def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None = None) -> tuple[np.ndarray, Said]:
+def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None = None) -> tuple[np.ndarray, Bounds]:
     """(the kernel times the columns of v, without the kernel, the largest of what blocks say); squares of blocks, whose
     size follows from the number of rows alone, are added in one order."""
-    out, said = np.zeros((work.shape[0], v.shape[1])), NOTHING
+    out, bounds = np.zeros((work.shape[0], v.shape[1])), NOTHING
     several = max(1, min(SEVERAL, -(-max(work.shape) // ROWS) // 6))
-    times = Times(work, v, v if work.Y is None else None, several * ROWS)
+    times = BlockProducts(work, v, v if work.Y is None else None, several * ROWS)
     parts: dict[tuple[int, int], dict[str, np.ndarray]] = {}
     order = times.tasks()
     ready = iter(order)
@@ -310,6 +310,6 @@ def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None =
                 if times.turned is not None:
                     out[b : b + len(one["right"])] += one["right"]
                 e, f, g, h, i = one["said"].tolist()
-                said = larger(said, (e, f, g, h, i))
+                bounds = larger(bounds, (e, f, g, h, i))
                 expected = next(ready, None)
-    return out, said
+    return out, bounds

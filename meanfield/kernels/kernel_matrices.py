@@ -17,7 +17,7 @@ from meanfield.base.answers.export import Numbers, plain
 from meanfield.base.arguments import path, shown, whole
 from meanfield.base.budgets import require_memory
 from meanfield.base.errors import MeanFieldError, one_line
-from meanfield.kernels.kernel_blocks import Journal, Work, fill, product, said_of
+from meanfield.kernels.kernel_blocks import Journal, Work, bounds_of, fill, product
 from meanfield.kernels.loops.pair_loops import LEAST
 from meanfield.kernels.pairs import BLURRED, OPPOSITE, READ, WORST, side_of
 
@@ -124,9 +124,9 @@ class KernelOperator:
                 f"A product of a kernel of shape {self.shape} with an array of shape {v.shape} is not available: its "
                 f"first axis must have {self.shape[1]} entries."
             )
-        found, said = product(self._work, v, self._threads, self._executor)
+        found, block_bounds = product(self._work, v, self._threads, self._executor)
         (name,) = self._work.quantities
-        self.error = known(self._work, *said, {name: self._least})[name]
+        self.error = known(self._work, *block_bounds, {name: self._least})[name]
         return found
 
     def matvec(self, v) -> np.ndarray:
@@ -164,13 +164,13 @@ def computed(
     prepare(work)
     if out is executor is None and len(tasks := work.tasks()) == 1:  # the block is the kernel: nothing to copy
         targets = work.compute(tasks[0])
-        said = said_of(targets)
+        block_bounds = bounds_of(targets)
         del targets[WORST], targets[OPPOSITE], targets[BLURRED], targets[READ]
         if progress is not None:
             progress(1, 1)
     else:
-        said = fill(work, targets, threads, executor, journal, progress)
-    error |= known(work, *said, error)
+        block_bounds = fill(work, targets, threads, executor, journal, progress)
+    error |= known(work, *block_bounds, error)
     return Kernels(targets, error, work.network.depth, dict(work.network.values))
 
 

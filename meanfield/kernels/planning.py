@@ -21,8 +21,8 @@ from meanfield.kernels.kernel_matrices import KernelOperator, Kernels, bounds, c
 from meanfield.kernels.sides import QUANTITIES
 from meanfield.kernels.theory_at_numbers import TheoryAtNumbers
 from meanfield.numeric.run.depth_iteration import checked
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.given_values import (
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.given_values import (
     decided,
     double,
     listed,
@@ -30,8 +30,8 @@ from meanfield.theory.asked.given_values import (
     refuse_unknown,
     symbols_of,
 )
-from meanfield.theory.asked.places import Place
-from meanfield.theory.asked.selection import selected
+from meanfield.theory.queries.parameter_points import ParameterPoint
+from meanfield.theory.queries.selection import selected
 
 DEEPEST = 10**6
 _NOT_HERE = {"J": "J_ab between inputs", "J_ab": "J_ab between inputs"}
@@ -138,9 +138,9 @@ def planned(
             'ask for quantities=("K", "distance").'
         )
     refuse_unknown(rest, recursion)
-    place = Place.of(theory, sigma_w, sigma_b, 1.0, None, None, rest)
+    point = ParameterPoint.of(theory, sigma_w, sigma_b, 1.0, None, None, rest)
     known = symbols_of((theory.block, theory.first))
-    values = {n: v for n, v in place.inputs.items() if n in known} | place.doubles()
+    values = {n: v for n, v in point.inputs.items() if n in known} | point.doubles()
     values |= {n: double(n, rates[n]) for n in theory.rated} if rates else {}
     given = tuple((n, _of_layers(n, v, depth, recursion.domains.get(n))) for n, v in values.items())
     pairs = len(rows) * len(rows if other is None else other)

@@ -24,9 +24,9 @@ from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.run.depth_iteration import first_value
 from meanfield.symbolic.parity import is_odd
 from meanfield.symbolic.recursion import Recursion
-from meanfield.theory.asked.architecture_maps import Maps, described
-from meanfield.theory.asked.resting_inputs import jumps_at_rest
-from meanfield.theory.asked.selection import selected
+from meanfield.theory.queries.architecture_maps import Maps, described
+from meanfield.theory.queries.selection import selected
+from meanfield.theory.queries.zero_inputs import jumps_at_zero
 from meanfield.theory.verbs.propagating import run
 
 DEPTH = "L"  # the parameter that stands for the number of blocks
@@ -176,14 +176,14 @@ class TheoryAtNumbers:
 
     def brought(self, loop: Planned, K: np.ndarray) -> np.ndarray:
         """What inputs bring to every layer, (numbers, layers, inputs); K: at layer 1."""
-        out = self.followed(loop.inputs, K, loop.beside)
-        return np.ascontiguousarray(out[[0, *range(len(out) - loop.beside, len(out))]])
+        out = self.followed(loop.inputs, K, loop.auxiliary)
+        return np.ascontiguousarray(out[[0, *range(len(out) - loop.auxiliary, len(out))]])
 
-    def followed(self, inputs: Lowered, K: np.ndarray, beside: int = 0) -> np.ndarray:
+    def followed(self, inputs: Lowered, K: np.ndarray, auxiliary: int = 0) -> np.ndarray:
         """The state of single inputs at every layer, (variables, layers, inputs); beside: variables without a start."""
         state = inputs.recursion.state
         start = np.zeros((K.size, len(state)))
-        for i, v in enumerate(state[: len(state) - beside]):
+        for i, v in enumerate(state[: len(state) - auxiliary]):
             start[:, i] = K if i == 0 else self.started(v.initial, K)
         with PARALLEL:
             out, diverged = inputs.run(start, self.rows(inputs.parameters, K.size), self.depth, False, True)
@@ -243,7 +243,7 @@ class TheoryAtNumbers:
     def refuse_zero(self, K: np.ndarray) -> None:
         """A sentence where an input is 0 and φ jumps there. K: (layers, inputs) from layer 1 on."""
         zero = np.argwhere(K == 0)
-        if not zero.size or self.theta or not jumps_at_rest(self.theory, self.given):
+        if not zero.size or self.theta or not jumps_at_zero(self.theory, self.given):
             return
         raise MeanFieldError(
             f"The kernel is not available: input {zero[0][1]} is 0 at layer {zero[0][0] + 1}, where φ jumps: φ(0) is "

@@ -19,11 +19,11 @@ from meanfield.prediction.solvers.spectrum import Spectrum
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
+class LinearizedNetworks:
     """The linearized networks of all starts. spectrum: of the kernel that trains on the N training inputs; across: this
-    kernel of further inputs with them, (M, N); K: the NNGP of all N + M inputs; y: targets, (N, outputs); rate: of
+    kernel of test inputs with them, (M, N); K: the NNGP of all N + M inputs; y: targets, (N, outputs); rate: of
     gradient descent, None of flow; noisy: whether targets carry noise of the variance `ridge`; error: of the entries
-    of both kernels over √(K_aa K_bb), and sizes: √Θ_aa of the further inputs."""
+    of both kernels over √(K_aa K_bb), and sizes: √Θ_aa of the test inputs."""
 
     spectrum: Spectrum
     across: np.ndarray
@@ -40,8 +40,8 @@ class Linear:
         return self.spectrum.vectors.T @ self.y
 
     @cached_property
-    def further(self) -> np.ndarray:
-        """Θ_AX V of the further inputs."""
+    def test(self) -> np.ndarray:
+        """Θ_AX V of the test inputs."""
         return self.across @ self.spectrum.vectors
 
     def mean(self, times: np.ndarray) -> np.ndarray:
@@ -50,7 +50,7 @@ class Linear:
         shape = (-1, *weights.shape[1:])
         weights = weights.reshape(self.spectrum.count, -1)
         train = self.spectrum.vectors @ (self.spectrum.values[:, None] * weights)
-        return np.concatenate((train, self.further @ weights)).reshape(shape).transpose(1, 0, 2)
+        return np.concatenate((train, self.test @ weights)).reshape(shape).transpose(1, 0, 2)
 
     def _gains(self, times: np.ndarray) -> np.ndarray:
         """g of every eigenvector, (eigenvector, t)."""
@@ -62,20 +62,20 @@ class Linear:
         V, N = self.spectrum.vectors, self.spectrum.count
         return V.T @ self.K[:N, :N] @ V, V.T @ self.K[:N, N:]
 
-    def covariance(self, t: float, train: bool, further: bool) -> np.ndarray:
+    def covariance(self, t: float, train: bool, test: bool) -> np.ndarray:
         """Of the training inputs, the further ones, or both, at one time."""
         g, left = self.spectrum.trained(t, self.rate)
         V, N = self.spectrum.vectors, self.spectrum.count
         Q, R = self._turned
         noise = self.spectrum.ridge if self.noisy else 0.0
         kept = left + self.spectrum.ridge * g  # 1 - λ g, without a difference
-        P, learned = self.further * g, self.spectrum.values * g
+        P, learned = self.test * g, self.spectrum.values * g
         rows = []
         if train:
             inner = kept[:, None] * Q * kept
             inner[np.diag_indices(N)] += noise * learned**2
             rows.append([V @ inner @ V.T])
-        if further:
+        if test:
             PQ = P @ Q
             beside = P @ R
             own = self.K[N:, N:] - beside - beside.T + PQ @ P.T + noise * (P @ P.T)
@@ -102,9 +102,9 @@ class Linear:
         own = self.spectrum
         g = np.array([own.most(t, self.rate) for t in times]).T
         if not np.isfinite(self.error):  # nothing bounds the kernel
-            return np.full((len(times), own.count + len(self.further), self.y.shape[1]), np.inf)
+            return np.full((len(times), own.count + len(self.test), self.y.shape[1]), np.inf)
         beside = self.sizes * (self.error * np.sqrt(own.values.sum()))
-        reach = np.concatenate((np.abs(own.vectors) @ (own.values[:, None] * g), np.abs(self.further) @ g)).T
+        reach = np.concatenate((np.abs(own.vectors) @ (own.values[:, None] * g), np.abs(self.test) @ g)).T
         added = own.doubt + np.concatenate((np.zeros(own.count), beside))
         total = g.T @ np.abs(self.rotated)
         norm = np.sqrt((g**2).T @ self.rotated**2)

@@ -23,7 +23,7 @@ END = 50  # times N/ρ, after which a flow with a ridge has ended
 LARGEST = 4000  # inputs times classes: the stiff solver factorizes a matrix of this order
 
 
-class Force:
+class LogitVelocity:
     """N du/dt and its derivative."""
 
     def __init__(self, kernel: np.ndarray, codes: np.ndarray, ridge: float, start: np.ndarray) -> None:
@@ -43,7 +43,7 @@ class Force:
         return full
 
 
-def flow(force: Force, times: np.ndarray, rate: float | None) -> tuple[np.ndarray, np.ndarray]:
+def flow(force: LogitVelocity, times: np.ndarray, rate: float | None) -> tuple[np.ndarray, np.ndarray]:
     """(u at each time, the difference to a coarser integration), each (t, input, class).
 
     With a ridge the flow ends: what is left falls at least as e^(-ρt/N), so that t = ∞ is 50 N/ρ.
@@ -57,7 +57,7 @@ def flow(force: Force, times: np.ndarray, rate: float | None) -> tuple[np.ndarra
     return fine.reshape(shape), np.abs(fine - _integrated(force, times, TOLERANCE * CHECK)).reshape(shape)
 
 
-def _integrated(force: Force, times: np.ndarray, tolerance: float) -> np.ndarray:
+def _integrated(force: LogitVelocity, times: np.ndarray, tolerance: float) -> np.ndarray:
     n, order = force.codes.shape[0], np.argsort(times, kind="stable")
     found = solve_ivp(
         lambda _, u: force(u) / n, (0.0, max(float(times.max()), 1e-300)), np.zeros(force.codes.size), method="BDF",
@@ -72,7 +72,7 @@ def _integrated(force: Force, times: np.ndarray, tolerance: float) -> np.ndarray
     return out
 
 
-def _steps(force: Force, times: np.ndarray, rate: float) -> np.ndarray:
+def _steps(force: LogitVelocity, times: np.ndarray, rate: float) -> np.ndarray:
     n, wanted = force.codes.shape[0], {int(t): i for i, t in enumerate(times)}
     u, out = np.zeros(force.codes.size), np.empty((len(times), force.codes.size))
     for step in range(int(times.max()) + 1):
@@ -96,7 +96,7 @@ def outputs(
         )
     every, found, wrong = np.concatenate((kernel, across)), [], []
     for done, start in enumerate(starts):
-        u, error = flow(Force(kernel, codes, ridge, start[:n]), times, rate)
+        u, error = flow(LogitVelocity(kernel, codes, ridge, start[:n]), times, rate)
         found.append(start - every @ u)
         wrong.append(np.abs(every) @ error)
         if tell is not None:

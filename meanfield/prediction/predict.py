@@ -15,11 +15,11 @@ from meanfield.base.progress import watched
 from meanfield.kernels.input_data import inputs
 from meanfield.kernels.kernel_matrices import KernelOperator, Kernels
 from meanfield.prediction import logits, targets
-from meanfield.prediction.linearized import Linear
-from meanfield.prediction.solvers.ended import Ended
+from meanfield.prediction.linearized import LinearizedNetworks
+from meanfield.prediction.solvers.fitted import FittedRegression
 from meanfield.prediction.solvers.nystrom import Nystrom
 from meanfield.prediction.solvers.regression import Regression, Solver, by_cholesky, by_conjugate_gradients
-from meanfield.prediction.solvers.solver_choice import Asked, asked, chosen
+from meanfield.prediction.solvers.solver_choice import SolverSettings, chosen, solver_settings
 from meanfield.prediction.solvers.spectrum import Spectrum, spectrum
 from meanfield.prediction.solvers.system import EPS, System
 from meanfield.prediction.trained import Prediction
@@ -40,17 +40,17 @@ def predict(
     """`Theory.predict`; kernel, operator: `Theory.kernel` and `Theory.kernel_operator` of the same theory."""
     loss, train = choice(loss, "loss", LOSSES), choice(train, "train", tuple(TRAINS))
     rows = inputs(X, "X")
-    further = np.empty((0, rows.shape[1])) if X_test is None else inputs(X_test, "X_test", rows.shape[1])
-    n, m = len(rows), len(further)
+    test = np.empty((0, rows.shape[1])) if X_test is None else inputs(X_test, "X_test", rows.shape[1])
+    n, m = len(rows), len(test)
     rate = None if rate is None else positive(rate, "rate")
     ridge, seed = ridge_of(ridge), whole(seed, "seed", 0, 2**63)
     times = _times(t, rate)
     known = targets.values(y, n) if loss == "mse" else targets.classes(y, n)
-    way = asked(solver, rank, rtol, maxiter, checkpoint, seed)
+    solving = solver_settings(solver, rank, rtol, maxiter, checkpoint, seed)
     settings = {"threads": threads, "executor": executor, **of_kernel}
     system = System(kernel, operator, rows, TRAINS[train], ridge, settings)
     how = chosen(
-        way, inputs=n, further=m, outputs=known.shape[1] if isinstance(known, np.ndarray) else 1, times=times,
+        solving, inputs=n, test=m, outputs=known.shape[1] if isinstance(known, np.ndarray) else 1, times=times,
         rate=rate, loss=loss, ridge=ridge, rounding=lambda: (n + 1) * EPS * system.trace,
     )  # fmt: skip
     count = whole(networks, "networks", 0, 10**6) if networks is not None else 0
@@ -63,10 +63,10 @@ def predict(
         )
     head = _about(n, loss, train, rate, ridge)
     if how != "eigh" and isinstance(known, np.ndarray):  # cross-entropy has no solver by one solve
-        return _by_solve(solved(how, system, known, way, progress), further, times, head)
+        return _by_solve(solved(how, system, known, solving, progress), test, times, head)
     name = TRAINS[train]
     found = kernel(
-        np.concatenate((rows, further)), quantities=("K",) if train == "last" else ("K", "Theta"), **settings
+        np.concatenate((rows, test)), quantities=("K",) if train == "last" else ("K", "Theta"), **settings
     )
     trained, K = found[name], np.asarray(found.K)
     own = spectrum(np.array(trained[:n, :n]), found.error[name], ridge, name, rows)
@@ -74,7 +74,7 @@ def predict(
     if isinstance(known, np.ndarray):
         sizes = np.sqrt(np.diag(trained)[n:])
         error = max(found.error[name], found.error["K"])
-        linear = Linear(own, across, K, known, rate, train == "last", error, sizes)
+        linear = LinearizedNetworks(own, across, K, known, rate, train == "last", error, sizes)
         return Prediction(
             times, _finite(linear.mean(times)), own, _message(own, rate), head, _inputs=(n, m),
             _covariance=linear.covariance, _error=linear.mean_error, _likelihood=linear.likelihood,
@@ -91,17 +91,17 @@ def predict(
     )  # fmt: skip
 
 
-def solved(how: str, system: System, y: np.ndarray, way: Asked, progress: Any) -> Regression:
+def solved(how: str, system: System, y: np.ndarray, settings: SolverSettings, progress: Any) -> Regression:
     """The regression at the end of training by a solver of that name."""
-    return BY[how](system, y, way, progress)
+    return BY[how](system, y, settings, progress)
 
 
-def _by_solve(found: Regression, further: np.ndarray, times: np.ndarray, head: str) -> Prediction:
+def _by_solve(found: Regression, test: np.ndarray, times: np.ndarray, head: str) -> Prediction:
     """The prediction of what has been solved, the same at all times, which are infinite."""
-    own = Ended(found, further)
+    own = FittedRegression(found, test)
     return Prediction(
         times, np.repeat(_finite(own.mean())[None], len(times), axis=0), None, found.message, head, (), found.name,
-        found.iterations, found.residual, (found.system.count, len(further)), own.covariance, own.error,
+        found.iterations, found.residual, (found.system.count, len(test)), own.covariance, own.error,
         _variance=own.variance, _likelihood=own.likelihood,
     )  # fmt: skip
 
@@ -144,14 +144,14 @@ class _Drawn:
             return "of the network that starts at 0: networks=100 gives mean and spread over starts"
         return f"mean over {count} start{'s' * (count > 1)} drawn from N(0, K); error has its standard error"
 
-    def covariance(self, t: float, train: bool, further: bool) -> np.ndarray:
+    def covariance(self, t: float, train: bool, test: bool) -> np.ndarray:
         """Over networks, the mean over classes."""
         if len(self.outputs) == 1:
             raise MeanFieldError(
                 "The covariance under cross-entropy has no closed form: give networks=100 to draw starts (2 at least)."
             )
         rows = self.outputs[:, int(np.flatnonzero(self.times == t)[0])]
-        rows = rows[:, (0 if train else self.train) : (None if further else self.train)]
+        rows = rows[:, (0 if train else self.train) : (None if test else self.train)]
         rows = rows - rows.mean(axis=0)
         return np.einsum("nac,nbc->ab", rows, rows) / ((len(rows) - 1) * rows.shape[2])
 

@@ -176,11 +176,11 @@ class Prediction(Result):
 
     def arrays(self) -> Arrays:
         """Mean, sd and error over t, input and output; set: "train" or "test"."""
-        train, further = self._inputs
+        train, test = self._inputs
         coords = {
             "t": (("t",), self.t),
-            "input": (("input",), np.arange(train + further)),
-            "set": (("input",), np.array(["train"] * train + ["test"] * further)),
+            "input": (("input",), np.arange(train + test)),
+            "set": (("input",), np.array(["train"] * train + ["test"] * test)),
             "output": (("output",), np.array(self.classes) if self.classes else np.arange(self.mean.shape[2])),
         }
         columns: dict[str, Any] = {"mean": (("t", "input", "output"), self.mean)}
@@ -208,13 +208,13 @@ class Prediction(Result):
         return one_line("Prediction", f"{shape}; {self.about}")
 
     def __str__(self) -> str:
-        spread, (train, further) = self._spread, self._inputs
+        spread, (train, test) = self._spread, self._inputs
         lines = [self.about]
         if self.spectrum is None:
             lines.append(self._solved)
         elif not self.classes:  # of square loss
             lines.append(f"stable rates < {self.largest_rate:.6g}; slowest time N/lambda = {self.times[0]:.4g}")
-        shown = list(range(train, train + further) or range(train))[:ROWS]
+        shown = list(range(train, train + test) or range(train))[:ROWS]
         names = [f"test {i - train}" if i >= train else f"train {i}" for i in shown]
         at = sorted({0, len(self.t) // 2, len(self.t) - 1})[-TIMES:]
         lines.append(f"{'input':<12}" + "".join(f"  {'t = ' + format(self.t[k], '.4g'):>20}" for k in at))

@@ -14,7 +14,7 @@ from meanfield.base.answers.export import Result
 from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.answers.results import one_line
 from meanfield.bias.guessing import BiasPhase, phase_of
-from meanfield.numeric.phases.correlation_grids import EXACTLY, Cells, Plain, Stepwise, ends
+from meanfield.numeric.phases.correlation_grids import EXACTLY, CorrelationCells, Plain, Stepwise, ends
 from meanfield.presentation.phase_diagram import PLANE, PhaseDiagram, plane, plane_data
 from meanfield.symbolic.criticality.critical_lines import CriticalLine
 from meanfield.symbolic.criticality.critical_points import CriticalPoints
@@ -139,7 +139,7 @@ def bias_diagram(
     """
     W, B = np.meshgrid(base.sigma_w, base.sigma_b)
     chi = base.chi_J if weightless is None else np.where(W > 0, np.inf, weightless)
-    cells = Cells(*(v.ravel() for v in (W, B, base.K, chi, odd & (B == 0))))
+    cells = CorrelationCells(*(v.ravel() for v in (W, B, base.K, chi, odd & (B == 0))))
     found = ends(cells, block)
     phase = _phases(cells, found.gap, found.error, found.start)
     gap, slope, error, phase = (v.reshape(W.shape) for v in (found.gap, found.slope, found.error, phase))
@@ -149,7 +149,7 @@ def bias_diagram(
     )  # fmt: skip
 
 
-def _phases(cells: Cells, gap: np.ndarray, error: np.ndarray, start: np.ndarray) -> np.ndarray:
+def _phases(cells: CorrelationCells, gap: np.ndarray, error: np.ndarray, start: np.ndarray) -> np.ndarray:
     """The index of the phase of every point."""
     with np.errstate(invalid="ignore"):
         off = 0.5 - gap  # c* - 1/2

@@ -29,9 +29,9 @@ from meanfield.presentation.phase_regions import (
     rows_text,
 )
 from meanfield.symbolic.asymptotics.comparing import direction
-from meanfield.symbolic.asymptotics.exponent_cells import At, Cell, Node, partition
-from meanfield.symbolic.asymptotics.higher_order.higher_order_laws import further
-from meanfield.symbolic.asymptotics.higher_order.higher_order_pairs import further_pair
+from meanfield.symbolic.asymptotics.exponent_cells import At, Cell, PartitionNode, partition
+from meanfield.symbolic.asymptotics.higher_order.higher_order_laws import higher_order_law
+from meanfield.symbolic.asymptotics.higher_order.higher_order_pairs import higher_order_pair
 from meanfield.symbolic.asymptotics.higher_order.series_solution import Corrections
 from meanfield.symbolic.asymptotics.log_growth import CONSTANT, Growth, value_of
 from meanfield.symbolic.asymptotics.schedules.branch import Branch
@@ -180,8 +180,8 @@ class ScheduledLaw(Result):
         small = more.law(self.growth.terms)
         if small is None:
             raise MeanFieldError(f"{self.text()} holds powers of log(log(l)), and so is no Law; take its `expr`.")
-        if more.rest is not None and more.rest[2] == 0:
-            small = replace(small, remainder=more.rest[0], remainder_logs=more.rest[1])
+        if more.omitted is not None and more.omitted[2] == 0:
+            small = replace(small, remainder=more.omitted[0], remainder_logs=more.omitted[1])
         front = replace(self.growth.law, remainder="zero")
         return front * small
 
@@ -339,7 +339,7 @@ class PhaseTable(Result):
 
     branch: Branch
     quantities: tuple[str, ...]
-    tree: Node
+    tree: PartitionNode
     definitions: tuple[tuple[sp.Symbol, sp.Expr], ...] = ()
 
     def data(self) -> dict[str, Any]:
@@ -461,7 +461,7 @@ class PhaseTable(Result):
     def proof(self) -> str:
         """The questions, indented: each splits its region by the sign of a form, no sign that can occur is left out, so
         the rows cover the parameter space and are disjoint."""
-        return wrapped("\n".join(_told(self.tree, 0)))
+        return wrapped("\n".join(_tree_lines(self.tree, 0)))
 
     def plot(self, x: str, y: str, ax: Axes | None = None, **rest: object) -> Axes:
         """A map of the rows over two coordinates, the others at numbers (needs matplotlib: meanfield[plot])."""
@@ -486,13 +486,13 @@ class PhaseTable(Result):
 _RELATIONS = {(1,): "> 0", (0,): "= 0", (-1,): "< 0", (1, 0): ">= 0", (0, -1): "<= 0"}
 
 
-def _told(node: Node, depth: int) -> list[str]:
+def _tree_lines(node: PartitionNode, depth: int) -> list[str]:
     pad, found = "  " * depth, node.found
     if node.form is None:
         return [pad + "; ".join(f"{one.regime} ({one.basin})" for one in found)]  # type: ignore[attr-defined]
     out = []
     for signs, part in node.parts:
-        out += [f"{pad}{node.form} {_RELATIONS[signs]}", *_told(part, depth + 1)]
+        out += [f"{pad}{node.form} {_RELATIONS[signs]}", *_tree_lines(part, depth + 1)]
     return out
 
 
@@ -503,7 +503,7 @@ def phase_table(branch: Branch, asked: tuple[str, ...]) -> PhaseTable:
     return PhaseTable(branch, quantities, *phase_tree(branch, quantities))
 
 
-def further_law(branch: Branch, asked: str, order: int) -> ScheduledLaw:
+def higher_order_law_of(branch: Branch, asked: str, order: int) -> ScheduledLaw:
     """The law of one quantity with `order` further terms; every exponent of the branch must be a number."""
     if branch.norm or branch.knows_depth:
         where = "behind a LayerNorm" if branch.norm else "where variances fall with the total depth (total=)"
@@ -517,7 +517,7 @@ def further_law(branch: Branch, asked: str, order: int) -> ScheduledLaw:
     (regime,) = regimes
     lead = laws_of(regime, solver, (name,))[name]
     if name in PAIR:
-        law, corrections = further_pair(branch, regime, pair_laws(solver, regime), name, lead, order)
+        law, corrections = higher_order_pair(branch, regime, pair_laws(solver, regime), name, lead, order)
     else:
-        law, corrections = further(branch, regime, name, lead, order)
+        law, corrections = higher_order_law(branch, regime, name, lead, order)
     return ScheduledLaw(name, law, regime.regime, regime.basin, corrections=corrections)

@@ -53,7 +53,7 @@ _ROWS = 6  # lines of a closed form before its averages are shown instead
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One line of a table: `name` = `value`, with LaTeX of both and a remark; `nodes`: the value with its averages as
     nodes, which LaTeX shows where the value is too long."""
 
@@ -100,7 +100,7 @@ class Table(Result):
     """
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     legend: str = ""  # LaTeX behind the title: what the symbols mean
 
     def __repr__(self) -> str:
@@ -193,7 +193,7 @@ class _Cell:
     joined: bool = False  # to the row before, which it continues or explains
 
 
-def _cells(rows: tuple[Row, ...], limit: float) -> Iterator[_Cell]:
+def _cells(rows: tuple[TableRow, ...], limit: float) -> Iterator[_Cell]:
     """Rows as cells whose lines fit `limit` points, with the definitions of what is named in them."""
     free = {s.name for r in rows for e in (r.value, r.nodes) if isinstance(e, sp.Expr) for s in e.free_symbols}
     shown = [(r, r.nodes if r.nodes is not None and _too_long(r.typeset(), limit) else r.typeset()) for r in rows]
@@ -307,14 +307,14 @@ def long_parameters(phi: Activation) -> dict[str, sp.Expr]:
     return {k: v for k, v in phi.parameters if v.is_Rational and v.q > LONG}
 
 
-def _constants(phis: tuple[Activation, ...]) -> list[Row]:
+def _constants(phis: tuple[Activation, ...]) -> list[TableRow]:
     """What the names stand for that long parameters of registered activations have in the table."""
     rows = []
     for phi in phis:
         free = {k for k, v in phi.parameters if v == parameter(k)}
         for k, v in (activation(phi.name).parameters if free else ()):
             if k in free and v.q > LONG:
-                rows.append(Row("Constants", k, _decimals(v), tex(parameter(k))))
+                rows.append(TableRow("Constants", k, _decimals(v), tex(parameter(k))))
     return rows
 
 
@@ -346,31 +346,31 @@ def slopes(recursion: Recursion | None, kind: str) -> dict[str, sp.Expr]:
         return {}
 
 
-def _susceptibility_rows(recursion: Recursion | None, kind: str) -> list[Row]:
-    rows: list[Row] = []
+def _susceptibility_rows(recursion: Recursion | None, kind: str) -> list[TableRow]:
+    rows: list[TableRow] = []
     for name, e in slopes(recursion, kind).items():
         value, remark = (_shown(e) if e != sp.oo else "infinite"), APART if kind == "batch" and not rows else ""
         nodes = None if e == sp.oo else e
-        rows.append(Row("Susceptibilities", name, value, _SUSCEPTIBILITY[name], remark, nodes))
+        rows.append(TableRow("Susceptibilities", name, value, _SUSCEPTIBILITY[name], remark, nodes))
     return rows
 
 
-def _maps(recursion: Recursion, section: str) -> list[Row]:
-    out = [Row(section, str(s), _shown(e), tex(s), nodes=e) for s, e in recursion.block.lets]
+def _maps(recursion: Recursion, section: str) -> list[TableRow]:
+    out = [TableRow(section, str(s), _shown(e), tex(s), nodes=e) for s, e in recursion.block.lets]
     for v, e in zip(recursion.state, recursion.block.next):
         left = after(v.symbol)
         if e == sp.oo:
             jump = "φ jumps, so ⟨φ′²⟩ is infinite at infinite width."
-            out.append(Row(section, f"{v.name}'", "infinite", left, jump))
+            out.append(TableRow(section, f"{v.name}'", "infinite", left, jump))
         else:
-            out.append(Row(section, f"{v.name}'", _shown(e), left, nodes=e))
+            out.append(TableRow(section, f"{v.name}'", _shown(e), left, nodes=e))
     return out
 
 
-def _first_maps(recursion: Recursion, section: str) -> list[Row]:
+def _first_maps(recursion: Recursion, section: str) -> list[TableRow]:
     """Maps of the first layers, where they differ."""
     return [
-        Row(section, f"{v.name}' (to layer {i})", _shown(e), after(v.symbol).replace(r"\ell+1", str(i)), nodes=e)
+        TableRow(section, f"{v.name}' (to layer {i})", _shown(e), after(v.symbol).replace(r"\ell+1", str(i)), nodes=e)
         for i, v, e in recursion.first_maps()
     ]
 
@@ -399,22 +399,24 @@ def _flat(e: sp.Expr) -> sp.Expr:
     return sp.Add(*[_flat(rest * t) for t in inner.args])
 
 
-def _closed_rows(phi: Activation) -> list[Row]:
+def _closed_rows(phi: Activation) -> list[TableRow]:
     section, rows = "Closed forms", []
     averages = one_input_averages(phi)
     f = phi.pieces.expr
     for name, node in averages.items():
         value = closed(node) if node != sp.oo else "infinite"
         rows.append(
-            Row(section, f"<{name}>", value if not _open(value) else "no elementary closed form", _AVERAGE[name])
+            TableRow(section, f"<{name}>", value if not _open(value) else "no elementary closed form", _AVERAGE[name])
         )
     cross = closed(average(f * f.xreplace({Z[0]: Z[1]}), (K_aa, K_ab, K_bb)))
     rows.append(
-        Row(section, "<phi_a phi_b>", cross if not _open(cross) else "no elementary closed form", _AVERAGE["phi phi"])
+        TableRow(
+            section, "<phi_a phi_b>", cross if not _open(cross) else "no elementary closed form", _AVERAGE["phi phi"]
+        )
     )
     if all(r.value == "no elementary closed form" or r.value == 0 for r in rows):
         return [
-            Row(
+            TableRow(
                 section,
                 "all averages",
                 "no elementary closed form",
@@ -428,8 +430,8 @@ def _open(e) -> bool:
     return isinstance(e, sp.Basic) and bool(e.atoms(Average))
 
 
-def _end_rows(phi: Activation, order: int) -> list[Row]:
-    rows: list[Row] = []
+def _end_rows(phi: Activation, order: int) -> list[TableRow]:
+    rows: list[TableRow] = []
     for end, function, label in (("K → 0", at_zero, "0"), ("K → ∞", at_infinity, "oo")):
         for name, node in one_input_averages(phi).items():
             if name == "phi" or node == sp.oo:
@@ -440,11 +442,11 @@ def _end_rows(phi: Activation, order: int) -> list[Row]:
                 value = f"not known: {error}"
             known = isinstance(value, Law) and any(p.atoms(Moment) for p in value.parts())
             remark = _MOMENTS if known and not any(r.remark == _MOMENTS for r in rows) else ""
-            rows.append(Row(f"Expansion at {end}", f"<{name}>_{label}", value, _AVERAGE[name], remark))
+            rows.append(TableRow(f"Expansion at {end}", f"<{name}>_{label}", value, _AVERAGE[name], remark))
     return rows
 
 
-def _depth_rows(block: Block, one: Recursion | None) -> list[Row]:
+def _depth_rows(block: Block, one: Recursion | None) -> list[TableRow]:
     skip = skip_of(block)
     if one is None or skip is None or skip.mu != 1:
         return []
@@ -454,5 +456,5 @@ def _depth_rows(block: Block, one: Recursion | None) -> list[Row]:
             law = depth_law(one.only("K", "J"), quantity, {})
         except MeanFieldError:
             continue
-        rows.append(Row("Large depth", "K^l" if quantity == "K" else "log J^(1,l)", law.law, name, law.regime))
+        rows.append(TableRow("Large depth", "K^l" if quantity == "K" else "log J^(1,l)", law.law, name, law.regime))
     return rows

@@ -1,6 +1,5 @@
 from .asymptotics.depth import DepthLaw as DepthLaw
 from .asymptotics.scaling import decay as decay
-from .averages.asked import average as average
 from .averages.expansions.expansion import Term as Term
 from .averages.expansions.expansion import at_infinity as at_infinity
 from .averages.expansions.expansion import at_zero as at_zero
@@ -10,6 +9,7 @@ from .averages.nodes.overlap import overlap as overlap
 from .averages.nodes.overlap import overlap_chord as overlap_chord
 from .averages.nodes.overlap import overlap_slope as overlap_slope
 from .averages.nodes.overlap import softmax_entropy as softmax_entropy
+from .averages.user_averages import average as average
 from .correlator_laws.smooth_class import ClassLaw as ClassLaw
 from .correlator_laws.smooth_class import class_law as class_law
 from .criticality.critical_lines import CriticalLine as CriticalLine

@@ -137,7 +137,7 @@ class Recursion(Result, Mapping[str, sp.Expr]):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """Where parameters may lie, by name: standard deviations are ≥ 0 whether a record says so or not."""
+        """Where parameters may lie, by name: standard deviations are ≥ 0 whether a record states it or not."""
         return _DEVIATIONS | {s.name: d for s, d in self.domain}
 
     @cached_property

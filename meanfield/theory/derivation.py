@@ -84,7 +84,7 @@ def _of_verbs(name: str) -> str:
     return f" {found} is an argument of verbs: derive('tanh').propagate(sigma_w=1, sigma_b=0, depth=10)."
 
 
-def asked_of(network: object, parameters: Mapping[str, Any]) -> tuple[Theory, dict[str, Any]]:
+def theory_and_values(network: object, parameters: Mapping[str, Any]) -> tuple[Theory, dict[str, Any]]:
     """The theory of what a verb is given first, and the values of its symbols among the verb's further keywords.
 
     network: a theory or an architecture record, of which `parameters` are values; else what `derive` takes first, and

@@ -18,7 +18,7 @@ from meanfield.kernels.kernel_gradients import gradients
 from meanfield.kernels.kernel_matrices import prepare, workers
 from meanfield.kernels.pairs import side_of
 from meanfield.kernels.planning import DEEPEST, planned
-from meanfield.theory.derivation import asked_of
+from meanfield.theory.derivation import theory_and_values
 
 BOUNDS = (1e-2, 1e2)
 
@@ -132,7 +132,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _made(name: str, network: Any, values: dict, settings: dict) -> Any:
-    theory, values = asked_of(network, values)
+    theory, values = theory_and_values(network, values)
     settings |= {k: finite(settings[k], k) for k in ("sigma_w", "sigma_b")}
     if not (settings["sigma_w"] > 0 and settings["sigma_b"] >= 0):
         raise MeanFieldError(

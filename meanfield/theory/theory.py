@@ -19,10 +19,10 @@ from meanfield.functions.activations import activation, activations
 from meanfield.networks.folds import with_activations
 from meanfield.symbolic.coordinates import COORDINATES, in_coordinates
 from meanfield.symbolic.recursion import Recursion
-from meanfield.symbolic.recursions.block_recursions import one_input_averages, without_tilt
+from meanfield.symbolic.recursions.block_recursions import one_input_averages, without_norm_angle
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.selection import selected
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.selection import selected
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,7 +110,7 @@ class Theory(Maps):
                 f"The map of {read[0][0]} is not available: it is read off, as {read[0][1]}; ask for the maps of "
                 f"{', '.join(sorted(s.name for s in read[0][1].free_symbols))}, or propagate it."
             )
-        return found if "tilt" in asked else without_tilt(found)
+        return found if "tilt" in asked else without_norm_angle(found)
 
     @validated
     def correlator_map(
@@ -180,7 +180,7 @@ class Theory(Maps):
         >>> theory.batch_invariant()
         pi/(-1 + pi)
         """
-        from meanfield.theory.asked.positions import ActingPositions
+        from meanfield.theory.queries.coupled_positions import ActingPositions
 
         return ActingPositions(self.block, self.first, self.batch).invariant()
 

@@ -10,11 +10,11 @@ import numpy as np
 from meanfield.base.arguments import choice, whole
 from meanfield.base.errors import MeanFieldError
 from meanfield.prediction.predict import TRAINS, moment, ridge_of, solved
-from meanfield.prediction.solvers.solver_choice import asked, chosen
+from meanfield.prediction.solvers.solver_choice import chosen, solver_settings
 from meanfield.prediction.solvers.spectrum import spectrum
 from meanfield.prediction.solvers.system import EPS, System
-from meanfield.theory.asked.given_values import mapping
-from meanfield.theory.derivation import asked_of
+from meanfield.theory.derivation import theory_and_values
+from meanfield.theory.queries.given_values import mapping
 
 try:
     from scipy.special import ndtr
@@ -59,7 +59,7 @@ class _Wide(BaseEstimator):
         self.parameters = parameters
 
     def _fitted(self, X: np.ndarray, codes: np.ndarray) -> None:
-        self.theory_, more = asked_of(self.network, dict(mapping(self.parameters, "parameters")))
+        self.theory_, more = theory_and_values(self.network, dict(mapping(self.parameters, "parameters")))
         self._name, ridge = TRAINS[choice(self.train, "train", tuple(TRAINS))], ridge_of(self.ridge)
         t, rate = moment(self.t, self.rate)
         # as they are now: set_params changes nothing before the next fit
@@ -68,11 +68,11 @@ class _Wide(BaseEstimator):
         self._trained = dict(t=t, rate=rate, train=self.train, ridge=ridge)
         self._codes, self.X_fit_ = codes, X
         seed = whole(self.random_state, "random_state", 0, 2**63)
-        way = asked(self.solver, self.rank, self.rtol, self.maxiter, self.checkpoint, seed)
+        settings = solver_settings(self.solver, self.rank, self.rtol, self.maxiter, self.checkpoint, seed)
         theory = self.theory_
         system = System(theory.kernel, theory.kernel_operator, X, self._name, ridge, self._at)
         how = chosen(
-            way, inputs=len(X), further=0, outputs=codes.shape[1], times=np.array([t]), rate=rate, loss="mse",
+            settings, inputs=len(X), test=0, outputs=codes.shape[1], times=np.array([t]), rate=rate, loss="mse",
             ridge=ridge, rounding=lambda: (len(X) + 1) * EPS * system.trace,
         )  # fmt: skip
         self.solver_, self._found, self.X_support_ = how, None, X
@@ -82,7 +82,7 @@ class _Wide(BaseEstimator):
             g, _ = own.trained(t, rate)
             self.dual_coef_ = own.vectors @ (g[:, None] * (own.vectors.T @ codes))
             return
-        self._found = solved(how, system, codes, way, None)
+        self._found = solved(how, system, codes, settings, None)
         self.dual_coef_, self.X_support_ = self._found.weights, self._found.support
         if how == "cg" and self._found.message:
             warnings.warn(self._found.message, ConvergenceWarning, stacklevel=3)

@@ -14,7 +14,7 @@ from meanfield.empirical.training.passes import Trainee
 from meanfield.networks.folds import activations_of
 from meanfield.prediction.trained import Prediction
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.derivation import asked_of
+from meanfield.theory.derivation import theory_and_values
 from meanfield.theory.theory import Theory
 from meanfield.training.prepared import Prepared
 
@@ -25,38 +25,39 @@ SAMPLE = 400  # training inputs that say which rates are stable
 class PredictedTraining:
     """asked: a training; rate: the one that was taken."""
 
-    asked: Prepared
+    prepared: Prepared
     rate: float
 
     @cached_property
     def theory(self) -> Theory:
-        return asked_of(self.asked.network, self.asked.parameters)[0]
+        return theory_and_values(self.prepared.network, self.prepared.parameters)[0]
 
     @property
     def about(self) -> str:
         """What was trained on what, and how."""
-        plan = self.asked.plan
+        plan = self.prepared.plan
         ensemble = plan.layers.ensemble
         whole = plan.batch == len(plan.parts["train"])
         how = f"{plan.optimizer}, {plan.loss}, {'full batch' if whole else f'batch {plan.batch}'}"
         sigmas = ", ".join(
-            f"{n} = {self.asked.settings[n]}" for n in ("sigma_w", "sigma_b") if self.asked.settings[n] is not None
+            f"{n} = {self.prepared.settings[n]}"
+                for n in ("sigma_w", "sigma_b") if self.prepared.settings[n] is not None
         )
         sizes = sorted(set(ensemble.widths[:-1]))
         width = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-        of = f"{describe(self.asked.record.block)}, {sigmas}, depth {ensemble.depth}, width {width}"
-        return f"{of}; {self.asked.data.name}; {how}"
+        of = f"{describe(self.prepared.record.block)}, {sigmas}, depth {ensemble.depth}, width {width}"
+        return f"{of}; {self.prepared.data.name}; {how}"
 
     @property
     def why_not(self) -> str:
         """Why nothing predicts the outputs; "" where something does."""
-        plan = self.asked.plan
+        plan = self.prepared.plan
         reasons = {
             "predict has the loss mse in closed form": plan.loss == "mse",
             f"{plan.optimizer} is no gradient descent": plan.optimizer in ("sgd", "scaled"),
             "predict takes all inputs in every step": plan.batch == len(plan.parts["train"]),
             "predict has no warm-up": not plan.warmup,
-            "predict has no readout of its own": self.asked.own_head,
+            "predict has no readout of its own": self.prepared.own_head,
             "predict has no tokens": plan.layers.ensemble.tokens == 1,
             "no formula of the activation is known": self._readable,
         }
@@ -73,7 +74,7 @@ class PredictedTraining:
         """(`Theory.predict` of the same descent, the targets of its parts); raises `MeanFieldError`."""
         if self.why_not:
             raise MeanFieldError(f"There is no prediction of these outputs: {self.why_not}.")
-        plan, settings = self.asked.plan, self.asked.settings
+        plan, settings = self.prepared.plan, self.prepared.settings
         rates: dict[str, Any] = {k: settings[k] for k in ("lambda_w", "lambda_b") if settings[k] is not None}
         if plan.optimizer == "sgd":  # a step of η of w itself: λ_w is the fan-in
             fan_ins = [one.shape[1] for name, one, _ in plan.layers.held() if name.name == "W"]
@@ -84,7 +85,7 @@ class PredictedTraining:
         if layered:  # one number a layer, of each
             rates = {k: np.broadcast_to(v, plan.layers.ensemble.depth).tolist() for k, v in rates.items()}
         test = plan.parts.get("test")
-        parameters = asked_of(self.asked.network, self.asked.parameters)[1]
+        parameters = theory_and_values(self.prepared.network, self.prepared.parameters)[1]
         found = self.theory.predict(
             plan.parts["train"].x, plan.parts["train"].y, None if test is None else test.x, t=steps, rate=self.rate,
             depth=plan.layers.ensemble.depth, layerwise=layered, sigma_w=settings["sigma_w"],
@@ -95,9 +96,9 @@ class PredictedTraining:
     @cached_property
     def found_phase(self) -> Any:
         """`Theory.phase` of the network as it starts, at the mean norm of the training inputs; None if not known."""
-        settings, x = self.asked.settings, self.asked.plan.parts["train"].x
+        settings, x = self.prepared.settings, self.prepared.plan.parts["train"].x
         try:
-            parameters = asked_of(self.asked.network, self.asked.parameters)[1]
+            parameters = theory_and_values(self.prepared.network, self.prepared.parameters)[1]
             given = {n: settings[n] for n in ("sigma_w", "sigma_b") if settings[n] is not None}
             return self.theory.phase(input_norm=float(np.square(x).mean()), **given, **parameters)
         except MeanFieldError:
@@ -107,8 +108,8 @@ class PredictedTraining:
         """ξ of the same network with other values of one of its settings; NaN where it is not known."""
         found = []
         for value in values.tolist():
-            asked = replace(self.asked, settings={**self.asked.settings, name: value})
-            phase = PredictedTraining(asked, self.rate).found_phase
+            prepared = replace(self.prepared, settings={**self.prepared.settings, name: value})
+            phase = PredictedTraining(prepared, self.rate).found_phase
             found.append(np.nan if phase is None or phase.xi is None else float(phase.xi))
         return np.array(found)
 
@@ -122,19 +123,19 @@ class PredictedTraining:
 
     def message(self) -> str:
         """What is to be said of the rate: whether gradient descent on square loss is stable with it."""
-        plan = self.asked.plan
+        plan = self.prepared.plan
         if plan.loss != "mse" or plan.optimizer not in ("sgd", "scaled"):
             return ""
-        stable = stable_rate(self.asked)
+        stable = stable_rate(self.prepared)
         if not self.rate > stable:
             return ""
         return f"the rate {self.rate:g} is above {stable:.3g}, up to which network 0 is stable at its start"
 
 
-def stable_rate(asked: Prepared) -> float:
+def stable_rate(prepared: Prepared) -> float:
     """2N/λ_max of the tangent kernel of network 0 at its start, on up to 400 training inputs in the order of the seed;
     NaN if it overflows."""
-    plan = asked.plan
+    plan = prepared.plan
     part = plan.parts["train"]
     if len(part) > SAMPLE:
         part = part.taken(shuffled(len(part), plan.seed)[:SAMPLE])

@@ -18,16 +18,16 @@ from meanfield.data.sets import Data, shuffled
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.operations.checks import given_inputs, integer, per_layer
-from meanfield.empirical.network.operations.operations import Affine, refuse_jumps
+from meanfield.empirical.network.operations.operations import DenseOperation, refuse_jumps
 from meanfield.empirical.network.program import operations
 from meanfield.empirical.training.losses import LOSSES
-from meanfield.empirical.training.one_network import Part, TrainingPlan
+from meanfield.empirical.training.one_network import DataPart, TrainingPlan
 from meanfield.empirical.training.optimizers import OPTIMIZERS
-from meanfield.empirical.training.passes import Layers
+from meanfield.empirical.training.passes import TrainedLayers
 from meanfield.empirical.training.readout import readout_of
 from meanfield.networks.folds import activations_of
 from meanfield.networks.records import Network, block_of
-from meanfield.theory.derivation import asked_of
+from meanfield.theory.derivation import theory_and_values
 
 LARGEST_THETA = 2000  # inputs times outputs whose tangent kernel is followed
 
@@ -114,18 +114,18 @@ def _asked(
     if head is not None:
         last = block_of(head, "head")
         if activations_of(last):
-            last, more = network_and_pairs(asked_of(last, {})[0], {})
+            last, more = network_and_pairs(theory_and_values(last, {})[0], {})
             last, pairs = last.block, pairs | more
     sigmas = {n: per_layer(v, n, depth) for n, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b))}
     held = {} if head is not None else parameters
     readout = operations(last, pairs, held, depth, sigmas)
     refuse_jumps((*ensemble.operations, *readout), "a gradient", "train with an activation that is continuous")
     ends = readout[-1] if readout else None
-    if not isinstance(ends, Affine) or ends.tokens:
+    if not isinstance(ends, DenseOperation) or ends.tokens:
         raise MeanFieldError(
             f"head must end in a Dense on the neurons, which makes the outputs, but {shown(head)} was given."
         )
-    layers = Layers(ensemble, readout, outputs, flag(biases, "biases"))
+    layers = TrainedLayers(ensemble, readout, outputs, flag(biases, "biases"))
     size = sum(float(np.prod(one.shape)) for _, one, _ in layers.held())
     require_memory(8 * 6 * size, "A network of this depth and width, as it is trained,", "take fewer neurons or layers")
     steps = whole(steps, "steps", 0, 10**9)
@@ -157,7 +157,7 @@ def _hidden(width: Any, depth: int, outputs: int) -> tuple[int, ...]:
     return hidden
 
 
-def _enough(parts: Mapping[str, Part], batch: int, tokens: int, theta_inputs: Any) -> None:
+def _enough(parts: Mapping[str, DataPart], batch: int, tokens: int, theta_inputs: Any) -> None:
     """Refuse means over fewer than three positions, which a BatchNorm takes of what is at hand."""
     counts = {"a batch": batch} | {f"the part {name!r}": len(part) for name, part in parts.items()}
     if theta_inputs:
@@ -188,7 +188,7 @@ def _records(given: Any, steps: int) -> tuple[int, ...]:
     return tuple(sorted(found | {0, steps}))
 
 
-def _theta(given: Any, train: Part, outputs: int) -> np.ndarray | None:
+def _theta(given: Any, train: DataPart, outputs: int) -> np.ndarray | None:
     count = whole(given, "theta_inputs", 0, len(train))
     if count * outputs > LARGEST_THETA:
         raise MeanFieldError(
@@ -198,7 +198,7 @@ def _theta(given: Any, train: Part, outputs: int) -> np.ndarray | None:
     return train.taken(np.arange(count)).x if count else None
 
 
-def _parts(data: Data, loss: str) -> tuple[dict[str, Part], tuple[Any, ...], int]:
+def _parts(data: Data, loss: str) -> tuple[dict[str, DataPart], tuple[Any, ...], int]:
     """(training and test inputs, the labels, tokens of an input)."""
     X, tokens, _ = given_inputs(data.X, 1, None)
     if len(data.X) > 1 and (data.X[:1] == data.X).all():
@@ -208,7 +208,7 @@ def _parts(data: Data, loss: str) -> tuple[dict[str, Part], tuple[Any, ...], int
         given["test"] = given_inputs(data.X_test, 1, None)[0], data.y_test
     labels = data.y.ndim == 1 and (data.y.dtype.kind != "f" or loss != "mse")
     if not labels:
-        return {k: Part(x, _targets(y, loss)) for k, (x, y) in given.items()}, (), tokens
+        return {k: DataPart(x, _targets(y, loss)) for k, (x, y) in given.items()}, (), tokens
     if data.y.dtype.kind == "f" and not (data.y == np.floor(data.y)).all():
         strange = data.y[data.y != np.floor(data.y)][0]
         raise MeanFieldError(
@@ -224,7 +224,7 @@ def _parts(data: Data, loss: str) -> tuple[dict[str, Part], tuple[Any, ...], int
     found = {}
     for name, (x, y) in given.items():
         places = np.searchsorted(classes, y)
-        found[name] = Part(x, np.eye(len(classes))[places], places)
+        found[name] = DataPart(x, np.eye(len(classes))[places], places)
     return found, tuple(classes.tolist()), tokens
 
 

@@ -14,7 +14,7 @@ from meanfield.base.arguments import validated, whole
 from meanfield.base.progress import Progress, watched
 from meanfield.empirical.ensemble.parallel import check_workers
 from meanfield.empirical.training.one_network import KEPT, with_parameters
-from meanfield.empirical.training.runs import Found, run_units
+from meanfield.empirical.training.runs import NetworkArrays, run_units
 from meanfield.networks.records import Block
 from meanfield.training.predicted_training import PredictedTraining
 from meanfield.training.prepared import Prepared, prepared
@@ -115,7 +115,7 @@ def trained(
     return made
 
 
-def _result(one: Prepared, each: list[list[Found]]) -> Training:
+def _result(one: Prepared, each: list[list[NetworkArrays]]) -> Training:
     """The result of one training; each: what was found by rate and network."""
     ends = [float(np.mean([run["loss/held_out"][-1] for run in runs])) for runs in each] if len(each) > 1 else [0.0]
     best = int(np.argmin([end if math.isfinite(end) else math.inf for end in ends]))

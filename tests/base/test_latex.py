@@ -21,11 +21,11 @@ from meanfield.base.answers.latex import aligned, tex
 from meanfield.base.symbols import K, sigma_b, sigma_w
 from meanfield.base.tex.lines import lines
 from meanfield.base.tex.prose import _text_box, escape, prose, wrapped
-from meanfield.base.tex.read import Unreadable, read
+from meanfield.base.tex.read import UnreadableTex, read
 from meanfield.base.tex.width import TEXTWIDTH, width
 from meanfield.networks.records import Dense, Nonlinearity, Residual, Sequential
 from meanfield.presentation.columns import column_width
-from meanfield.presentation.tables import _HEIGHT, Row, Table, _Cell, _pages
+from meanfield.presentation.tables import _HEIGHT, Table, TableRow, _Cell, _pages
 from meanfield.symbolic.averages.expansions.expansion import at_infinity
 
 TEX = shutil.which("pdflatex")
@@ -221,7 +221,7 @@ def test_ascii_is_seen(bad):
     ],
 )
 def test_what_is_not_latex_is_seen(bad, said):
-    with pytest.raises(Unreadable, match=said):
+    with pytest.raises(UnreadableTex, match=said):
         read(bad)
 
 
@@ -281,7 +281,7 @@ def test_names_avoid_the_symbols_in_use():
 
 
 def test_tall_tables_are_cut():
-    rows = tuple(Row("Section", "K'", sp.Rational(1, k) * K**2, "K'") for k in range(2, 80))
+    rows = tuple(TableRow("Section", "K'", sp.Rational(1, k) * K**2, "K'") for k in range(2, 80))
     text = Table("Many rows", rows).latex()
     assert text.count(r"\begin{table}") > 2 and "(part 2 of " in text
     assert text.count(r"\tabularnewline\addlinespace[2pt]") == len(rows)
@@ -368,7 +368,7 @@ def too_wide(display: str, room: float) -> list[str]:
         words = re.fullmatch(r"\\text\{(.*)\}", row)
         try:
             wide = sum(_text_box(w, "normalsize") for w in words[1].split()) if words else width(row)
-        except Unreadable:
+        except UnreadableTex:
             continue
         found += [row] if wide > room else []
     return found

@@ -9,8 +9,8 @@ import pytest
 
 import meanfield as mf
 from meanfield.base.quantities import (
-    CARRIERS,
     DIFFERENTIATED,
+    KINDS,
     MEASURED,
     QUANTITIES,
     carried_by,
@@ -41,7 +41,7 @@ def test_recursions_carry_what_the_registry_says(kind):
         assert_carried(getattr(mf.derive("tanh"), kind), carried_by(kind)[::-1])
 
 
-APART = [name for name, one in CARRIERS.items() if one.inputs and name not in ("gradients", "correlators")]
+APART = [name for name, one in KINDS.items() if one.inputs and name not in ("gradients", "correlators")]
 
 
 def assert_told(recursion, name: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from meanfield.base.answers.latex import _foreign
 from meanfield.base.tex import lines as breaking
 from meanfield.base.tex.lines import _Chunk, _filled, _terms, lines, opened
-from meanfield.base.tex.read import ITALIC, NARROW, RELATION, Unreadable, leaves, read, write
+from meanfield.base.tex.read import ITALIC, NARROW, RELATION, UnreadableTex, leaves, read, write
 from meanfield.base.tex.width import SIZES, _delimiter, bracket_size, measure, text_width, width
 
 QUAD, SCRIPT, TINY = SIZES["normalsize"]
@@ -105,7 +105,7 @@ def test_what_is_written_reads_the_same(text):
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_named(text, said):
-    with pytest.raises(Unreadable, match=said):
+    with pytest.raises(UnreadableTex, match=said):
         read(text)
 
 

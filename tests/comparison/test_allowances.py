@@ -10,7 +10,7 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.comparison import check as comparison
-from meanfield.comparison.finite_width_allowance import Corrections, corrections
+from meanfield.comparison.finite_width_allowance import FiniteWidthCorrections, corrections
 from meanfield.functions.activations import activation
 from meanfield.numeric.finite_width.pair_corrections import pair_corrections
 from meanfield.symbolic.finite_width.correlator_maps import correlator_map, in_averages
@@ -125,7 +125,7 @@ def test_everything_else_is_measured_and_says_why(theory, more, reason):
 def test_the_next_order_is_in_the_error():
     """r(r + l/n + s²), r the largest share so far."""
     values, size = np.array([0.0, 4.0, -2.0]), np.array([1.0, 2.0, 2.0])
-    found = Corrections({"K": (values, size)}).next_order("K", 10, np.array([0.0, 0.4, 0.04]))
+    found = FiniteWidthCorrections({"K": (values, size)}).next_order("K", 10, np.array([0.0, 0.4, 0.04]))
     assert np.allclose(found, size * np.array([0.0, 0.2 * (0.2 + 0.2 + 0.1), 0.2 * (0.2 + 0.3 + 0.1)]))
 
 

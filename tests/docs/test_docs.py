@@ -31,7 +31,7 @@ WITH_EXAMPLES = {
     "meanfield.bias.class_fraction",
     "meanfield.theory.deriving",
     "meanfield.theory.theory",
-    "meanfield.theory.asked.architecture_maps",
+    "meanfield.theory.queries.architecture_maps",
     "meanfield.functions.activations",
     "meanfield.functions.reading.parser",
     "meanfield.symbolic.averages.node",

@@ -194,7 +194,7 @@ def test_refusals(more, message):
 
 def test_no_product_is_taken_twice(monkeypatch):
     """Control: the images of another layer are seen."""
-    right = shared_pairs.Shared.images
-    monkeypatch.setattr(shared_pairs.Shared, "images", lambda self, l, *rest: right(self, 1, *rest))
+    right = shared_pairs.SharedWeights.images
+    monkeypatch.setattr(shared_pairs.SharedWeights, "images", lambda self, l, *rest: right(self, 1, *rest))
     with pytest.raises(AssertionError, match="Not equal to tolerance rtol=1e-10"):
         test_it_is_the_network_of_the_same_number("lazy", 5)

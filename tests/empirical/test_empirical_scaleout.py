@@ -19,7 +19,7 @@ import meanfield as mf
 from meanfield.base import files
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import ScalarPair, run_ensemble
-from meanfield.empirical.ensemble.ensemble_blocks import MOST_BLOCKS, Summary, edges, measure_block
+from meanfield.empirical.ensemble.ensemble_blocks import MOST_BLOCKS, MergedBlocks, edges, measure_block
 from meanfield.empirical.network.network import Ensemble
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Residual, Sequential, mlp
 
@@ -358,6 +358,6 @@ def test_merging_is_in_the_order_of_the_blocks(alone):
     order = np.random.default_rng(0).permutation(len(counts))
     means = {"K_aa": alone.summary.means["K_aa"][order]}
     squares = {"K_aa": alone.summary.squares["K_aa"][order]}
-    mean, error = Summary(counts[order], means, squares, None).estimate("K_aa")
+    mean, error = MergedBlocks(counts[order], means, squares, None).estimate("K_aa")
     np.testing.assert_allclose(mean, alone.summary.estimate("K_aa")[0], rtol=1e-13)
     np.testing.assert_allclose(error, alone.summary.estimate("K_aa")[1], rtol=1e-11)

@@ -11,7 +11,7 @@ import pytest
 from numba import njit
 
 from meanfield.empirical.functions import elementary_reference, smooth
-from meanfield.empirical.functions.registry import TWINS
+from meanfield.empirical.functions.registry import REFERENCES
 
 REFERENCE = {
     "exp": mp.exp,
@@ -196,14 +196,14 @@ def test_polynomials_are_made_again(name):
     assert len(expected) == len(found) or expected[0] == 1.0
 
 
-LOOPS = [name for name, entry in TWINS.items() if entry.continuous]
+LOOPS = [name for name, entry in REFERENCES.items() if entry.continuous]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "tanh")) for n in LOOPS])
 def test_a_loop_over_a_twin_is_vector_instructions(name):
     """φ and φ′: no call is left in the loop."""
-    entry = TWINS[name]
+    entry = REFERENCES[name]
     values = tuple(value for _, value in entry.defaults)
     for function in (entry.phi, entry.dphi):
         kernel = njit(error_model="numpy")(_loop(function))

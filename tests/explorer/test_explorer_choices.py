@@ -38,7 +38,7 @@ def opened(monkeypatch):
 
     from meanfield.explorer.serving import served
 
-    monkeypatch.setattr(served, "Asking", Recorded)
+    monkeypatch.setattr(served, "WorkerQueue", Recorded)
     return lambda **theory: served.Served(Document(), RELU | theory, 60)
 
 

@@ -13,8 +13,8 @@ import urllib.request
 import pytest
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.explorer.serving.asking import Asking, close_all
 from meanfield.explorer.serving.worker import answer
+from meanfield.explorer.serving.worker_queue import WorkerQueue, close_all
 from tests.explorer.explorer_pages import CHROMIUM
 
 pytest.importorskip("bokeh", reason="Bokeh is not installed, which serves pages")
@@ -120,14 +120,14 @@ class Slow:
         import subprocess
         import sys
 
-        from meanfield.explorer.serving import asking
+        from meanfield.explorer.serving import worker_queue
 
         whole = subprocess.Popen
 
         def opened(command, **settings):
             return whole([sys.executable, "-c", body], **settings)
 
-        monkeypatch.setattr(asking.subprocess, "Popen", opened)
+        monkeypatch.setattr(worker_queue.subprocess, "Popen", opened)
 
 
 ECHO = """
@@ -142,7 +142,7 @@ for line in sys.stdin:
 def test_stale_questions_are_dropped_and_slow_ones_end(monkeypatch):
     Slow(monkeypatch, ECHO)
     told: queue.Queue = queue.Queue()
-    one = Asking(told.put, patience=1.5)
+    one = WorkerQueue(told.put, patience=1.5)
     for i in range(5):
         one.ask("phase", {"seconds": 0.2, "i": i})
     assert told.get(timeout=10)["answer"]["i"] == 4

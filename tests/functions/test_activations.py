@@ -16,7 +16,7 @@ from flint import acb, arb
 import meanfield as mf
 from meanfield.base.symbols import Z, sigmoid, softplus, z
 from meanfield.empirical.functions.reference_functions import pair_of
-from meanfield.empirical.functions.registry import TWINS
+from meanfield.empirical.functions.registry import REFERENCES
 from meanfield.functions import balls
 from meanfield.functions.activations import activation, activations, register
 from meanfield.functions.growth import bound, decay
@@ -199,7 +199,7 @@ def test_decay_bound_holds(name):
         )
 
 
-@pytest.mark.parametrize("name", sorted(set(activations()) & set(TWINS)))
+@pytest.mark.parametrize("name", sorted(set(activations()) & set(REFERENCES)))
 def test_record_and_hand_written_twin_agree(name):
     """Same function, same derivative, at points away from the kinks; off by 1e-9 is seen."""
     phi = activation(name)
@@ -213,7 +213,7 @@ def test_record_and_hand_written_twin_agree(name):
 
 
 def test_every_registered_name_has_a_twin():
-    missing = set(activations()) - set(TWINS) - {"snake_test"}
+    missing = set(activations()) - set(REFERENCES) - {"snake_test"}
     assert not missing
 
 

@@ -14,7 +14,7 @@ import sympy as sp
 import meanfield as mf
 from meanfield.base.symbols import z
 from meanfield.empirical.functions.tabulated import sources, tabulated
-from meanfield.functions.reading.callables import POINTS, Unreadable, nearest, points, traced, values_of
+from meanfield.functions.reading.callables import POINTS, UnreadableFunction, nearest, points, traced, values_of
 
 READ = {
     "tanh": (np.tanh, sp.tanh(z)),
@@ -85,15 +85,15 @@ def test_a_torch_module_is_called_on_a_tensor(monkeypatch):
 
 
 def test_what_nothing_reads_is_named_with_its_nearest():
-    with pytest.raises(Unreadable, match=r"The function bent cannot be read .*: \w+ comes nearest, .* measure"):
+    with pytest.raises(UnreadableFunction, match=r"The function bent cannot be read .*: \w+ comes nearest, .* measure"):
         mf.derive(bent)
-    with pytest.raises(Unreadable, match="takes no array, number or tensor"):
+    with pytest.raises(UnreadableFunction, match="takes no array, number or tensor"):
         mf.derive(lambda x, y: x + y)
     with pytest.raises(mf.MeanFieldError, match="is not a real finite function"):
         mf.derive(lambda x: 1j * x)
     with pytest.raises(mf.MeanFieldError, match="alpha was given beside a function"):
         mf.derive(KNOWN["relu"], alpha=0.1)
-    with pytest.raises(Unreadable, match="takes no array"):
+    with pytest.raises(UnreadableFunction, match="takes no array"):
         values_of(lambda x: None, points())
 
 
@@ -146,7 +146,7 @@ def test_networks_measure_what_nothing_reads():
         assert_near(other.K.mean, same.K.mean, 1e-3)
     deep = mf.measure(bent, residual=True, norm="pre", **settings, quantities="K")
     assert deep.K.mean[-1] > found.K.mean[-1]
-    with pytest.raises(Unreadable, match="cannot be read"):
+    with pytest.raises(UnreadableFunction, match="cannot be read"):
         mf.check(bent, **settings)
 
 
@@ -196,7 +196,7 @@ def test_functions_of_torch_say_their_names(name):
 def test_control_a_function_that_says_another_name_is_not_believed():
     """What is written down is compared with what the function does."""
     liar = of_torch("tanh", lambda x: np.tanh(1.1 * x))
-    with pytest.raises(Unreadable, match="agrees with no registered activation"):
+    with pytest.raises(UnreadableFunction, match="agrees with no registered activation"):
         mf.activation(lambda x: liar(x) * 2)
 
 
@@ -204,10 +204,10 @@ def test_what_acts_on_several_numbers_or_is_random_is_no_activation():
     draws = np.random.default_rng(0)
     softmax, dropout = scipy.special.softmax, lambda x: np.asarray(x) * (draws.random(np.shape(x)) > 0.5)
     for function in (softmax, dropout):
-        with pytest.raises(Unreadable, match="is no activation: it gives other values for the same number"):
+        with pytest.raises(UnreadableFunction, match="is no activation: it gives other values for the same number"):
             mf.derive(function)
 
 
 def test_an_error_in_the_function_is_told():
-    with pytest.raises(Unreadable, match="Calling it raised NameError: name 'undefined' is not defined"):
+    with pytest.raises(UnreadableFunction, match="Calling it raised NameError: name 'undefined' is not defined"):
         mf.derive(lambda x: undefined(x))  # noqa: F821

@@ -15,7 +15,7 @@ from flint import acb, arb, arb_series
 
 from meanfield.base.symbols import Z
 from meanfield.functions import elementary
-from meanfield.functions.elementary.record import LARGE_SHARE, SHARE, ElementaryFunction, End, PowerEnd
+from meanfield.functions.elementary.record import LARGE_SHARE, SHARE, ElementaryFunction, EndBehavior, PowerEnd
 
 u = Z[0]
 TRUTH = {
@@ -111,20 +111,20 @@ def test_size_shape_and_ends_of_a_record(head):
             assert 0.8 * head.steepest < max(slopes) <= head.steepest + mp.mpf("1e-20")
         for side in (1, -1):
             end = head.end(side)
-            if isinstance(end, End):
+            if isinstance(end, EndBehavior):
                 check_dying(f, end, side)
             elif isinstance(end, PowerEnd) and side * 40 > float(head.domain[0]):
                 assert near(powers(end, mp.mpf(side * 40)), f(mp.mpf(side * 40)))
 
 
-def check_dying(f, end: End, side: int) -> None:
+def check_dying(f, end: EndBehavior, side: int) -> None:
     for x in map(mp.mpf, PLACES):
         left = f(x) - value(end.limit(u), x)
         assert abs(left) <= float(end.size) * mp.exp(-end.rate * side * x)
         if side * x <= 0:
             continue
-        if end.rest is not None and not end.rest(u).has(elementary.record.rest):
-            assert near(value(end.rest(u), x), left)
+        if end.remainder is not None and not end.remainder(u).has(elementary.record.rest):
+            assert near(value(end.remainder(u), x), left)
         if end.small is not None and not end.small(u).atoms(sp.core.function.AppliedUndef):
             assert near(value(end.small(u), x), -left)
         if end.enclosed is not None:

@@ -8,7 +8,7 @@ import sympy as sp
 from meanfield.base.symbols import HeadFunction, Z
 from meanfield.functions.elementary.record import (
     ElementaryFunction,
-    End,
+    EndBehavior,
     ExponentialGrowth,
     LogarithmicGrowth,
     PowerEnd,
@@ -43,13 +43,13 @@ def test_what_follows_from_a_shape():
     assert not record(shape="falling", parity=-1).odd_rising and not rising.odd_rising
     assert record(parity=-1).odd and not record(parity=-1).even and record(parity=1).even and not rising.even
     named = {"names": ("bowl",), "shape": "rising"}
-    level = record(right=End(lambda v: sp.S.One, size=sp.S.One), growth=None, **named)
+    level = record(right=EndBehavior(lambda v: sp.S.One, size=sp.S.One), growth=None, **named)
     assert level.bends and level.levels and not level.grows_exponentially and level.exponential_like
-    grown = record(right=End(lambda v: sp.S.One, size=sp.S.One), growth=ExponentialGrowth((1,)), **named)
+    grown = record(right=EndBehavior(lambda v: sp.S.One, size=sp.S.One), growth=ExponentialGrowth((1,)), **named)
     assert grown.bends and not grown.levels and grown.grows_exponentially
     power = record(right=PowerEnd(((sp.S.One, 0, lambda w: sp.S.One),)), growth=LogarithmicGrowth(), **named)
     assert power.bends and power.power_like and not power.exponential_like
-    assert not record(right=End(lambda v: v, size=sp.S.One), shape="rising").bends  # no formula holds it
+    assert not record(right=EndBehavior(lambda v: v, size=sp.S.One), shape="rising").bends  # no formula holds it
     assert not record(**named).bends
     assert record(slope=lambda v: 1 / sp.sqrt(1 + v**2)).arc and not record(slope=sp.cos).algebraic_slope
     assert not record(slope=lambda v: 1 / v, domain=(sp.S.Zero, sp.oo)).arc
@@ -58,7 +58,9 @@ def test_what_follows_from_a_shape():
 @pytest.mark.parametrize("parity", [1, -1])
 def test_the_left_end_of_a_parity(parity):
     """h(-u) = ±h(u): limit, rate and powers on the left are those on the right of -u, with the sign."""
-    one = record(parity=parity, right=End(lambda v: v + 2, size=sp.Integer(3), rate=2, small=lambda v: sp.exp(-2 * v)))
+    one = record(
+        parity=parity, right=EndBehavior(lambda v: v + 2, size=sp.Integer(3), rate=2, small=lambda v: sp.exp(-2 * v))
+    )
     left = one.end(-1)
     assert left.limit(u) == parity * (2 - u) and (left.size, left.rate) == (3, 2)
     assert left.small(u) == parity * sp.exp(2 * u)

@@ -21,9 +21,9 @@ from meanfield.base.scalars import Scalar
 from meanfield.base.symbols import HeadFunction, K, Z, z
 from meanfield.empirical.functions.user_formulas import from_formula
 from meanfield.functions import balls, consistency, elementary
-from meanfield.functions.consistency import assert_head, findings
+from meanfield.functions.consistency import assert_consistent, findings
 from meanfield.functions.elementary import certified_values
-from meanfield.functions.elementary.record import LARGE_SHARE, ElementaryFunction, End, PowerEnd
+from meanfield.functions.elementary.record import LARGE_SHARE, ElementaryFunction, EndBehavior, PowerEnd
 from meanfield.functions.growth import decay
 from meanfield.networks.records import exact
 from meanfield.numeric.lowering.modules import cache
@@ -89,7 +89,7 @@ def _rest(u, n, theta):
     return sp.Add(*terms[:-1]) + terms[-1] * theta
 
 
-RIGHT = End(
+RIGHT = EndBehavior(
     lambda u: sp.pi / 2,
     size=sp.Integer(2),
     enclosed=lambda u: sp.pi / 2 - 2 * sp.exp(-u) + LARGE_SHARE * 2 * sp.exp(-3 * u) / 3,
@@ -230,7 +230,7 @@ FAST = ("tanh", "softplus", "log")
     ],
 )
 def test_records_hold(head):
-    assert_head(head, scalars.SCALARS.get(head.names[0]) if head.names else None)
+    assert_consistent(head, scalars.SCALARS.get(head.names[0]) if head.names else None)
 
 
 def test_networks_and_theory_know_the_same_functions():

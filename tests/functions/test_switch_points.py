@@ -20,7 +20,7 @@ from meanfield.base.symbols import K, Z, sigmoid, softplus
 from meanfield.empirical.functions.user_formulas import from_formula
 from meanfield.functions import balls, piecewise, zeros
 from meanfield.functions.activations import activation
-from meanfield.functions.isolation import Root, Undecided, isolate
+from meanfield.functions.isolation import NoProof, Root, isolate
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Sequential
 
 VARIANCE = 2
@@ -245,7 +245,7 @@ def test_every_zero_is_found(f, count):
 
 @pytest.mark.parametrize("f", [sp.sin(x), sp.exp(-(x**2)) * sp.sin(x), sp.cos(x) - 1], ids=str)
 def test_infinitely_many_zeros_are_refused(f):
-    with pytest.raises(Undecided, match=r"^$"):
+    with pytest.raises(NoProof, match=r"^$"):
         isolate(f, x)
 
 

@@ -20,7 +20,7 @@ from scipy import special
 import meanfield as mf
 from meanfield.base.symbols import K, z
 from meanfield.functions import balls
-from meanfield.numeric.quadrature import waves
+from meanfield.numeric.quadrature import oscillatory_integrands
 from meanfield.symbolic.fixed_points.certified_roots import rough_sign
 from tests import ROOT
 
@@ -241,7 +241,7 @@ def test_ranges_of_bounded_activations_spare_integrals():
 def test_spherical_bessel_functions_of_a_panel():
     x = np.concatenate([np.linspace(0.1, 60, 300), np.logspace(2, 9, 40)])
     expected = special.spherical_jn(np.arange(24)[:, None], x)
-    np.testing.assert_allclose(waves._spherical(24, x), expected, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(oscillatory_integrands._spherical(24, x), expected, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("progress", [int, len, lambda done: None, 3])

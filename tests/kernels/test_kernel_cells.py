@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from meanfield.kernels.loops import hermite_cells
-from meanfield.kernels.loops.hermite_cells import CELLS, DEGREE, SMALLEST, Cell, Cells
+from meanfield.kernels.loops.hermite_cells import CELLS, DEGREE, SMALLEST, HermiteCell, HermiteCells
 from meanfield.kernels.loops.pair_loops import LADDER
 
 
-class Known(Cells):
+class Known(HermiteCells):
     """a_k = cell + k + u/2 + T_2(u)/4, k below an order that grows with the cell; tails are ten times the cell."""
 
     def made(self, index):
@@ -18,7 +18,7 @@ class Known(Cells):
         coefficients = np.zeros((DEGREE + 1, order))
         coefficients[0] = index + np.arange(order)
         coefficients[1], coefficients[2] = 0.5, 0.25
-        return Cell(order, coefficients, np.full((2, len(LADDER)), 10.0 * index))
+        return HermiteCell(order, coefficients, np.full((2, len(LADDER)), 10.0 * index))
 
 
 @pytest.mark.slow_with("0-1")
@@ -48,11 +48,11 @@ def test_cells_are_kept_and_taken_up(tmp_path, monkeypatch):
         one.cell(index)
     one.keep()
     other = Known("known", 0, 1, 0.0)
-    other.found[3] = Cell(1, np.full((DEGREE + 1, 1), 5.0), np.zeros((2, len(LADDER))))
+    other.found[3] = HermiteCell(1, np.full((DEGREE + 1, 1), 5.0), np.zeros((2, len(LADDER))))
     other.cell(7)
     other.keep()
     assert sorted(other.found) == [-2, 3, 7] and other.found[3].order == 1
-    third = Cells("known", 0, 1, 0.0)
+    third = HermiteCells("known", 0, 1, 0.0)
     third.recall()
     assert [third.cell(k).order for k in (-2, 3, 7)] == [4, 1, 8]
     for index in (-2, 7):

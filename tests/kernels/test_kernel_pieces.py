@@ -11,7 +11,7 @@ import pytest
 
 from meanfield.base.errors import MeanFieldError
 from meanfield.kernels import kernel_blocks, sides
-from meanfield.kernels.loops.pair_loops import Loop, Series
+from meanfield.kernels.loops.pair_loops import PairLoop, Series
 from meanfield.kernels.theory_at_numbers import TheoryAtNumbers
 from meanfield.theory.gaussian_processes import refuse_no_bounds
 
@@ -118,7 +118,7 @@ def test_blocks_make_the_matrix_and_its_product(m, threads, monkeypatch, tmp_pat
     journal = kernel_blocks.Journal(tmp_path / "K.npy", one)
     journal.add((0, 0), (9.0, 0.0, 0.0, 0.5, 0.25))
     kept = kernel_blocks.Journal(tmp_path / "K.npy", one)
-    assert kept.done == {(0, 0)} and kept.said == (9.0, 0.0, 0.0, 0.5, 0.25)
+    assert kept.done == {(0, 0)} and kept.bounds == (9.0, 0.0, 0.0, 0.5, 0.25)
     target[:] = 0
     assert kernel_blocks.fill(one, {"K": target}, threads, journal=kept)[0] == 9.0
     assert not target[:2, :2].any() and np.array_equal(target[2:, 2:], known[2:, 2:])
@@ -156,7 +156,7 @@ def test_variances_and_series_of_a_loop():
     """Which variances are outside of boxes, whose ends are inside; 0 is K of the layer before, 1 of the layer that is
     made; series of other orders are written out in all of them."""
     boxes = (0, 1.0, 4.0), (2, 0.5, 2.0)
-    loop = Loop("name", "block", ("K_ab",), (), 1, ((0, 0), (0, 1)), (0, 2), boxes, 0.0, -1.0, 1)
+    loop = PairLoop("name", "block", ("K_ab",), (), 1, ((0, 0), (0, 1)), (0, 2), boxes, 0.0, -1.0, 1)
     brought = np.array([[[1.0, 4.0, 2.0, 0.9, 2.0], [9.0] * 5], [[7.0] * 5, [0.5, 2.0, 2.1, 1.0, 0.4]]])
     assert loop.variance(0, brought).tolist() == [[1.0, 4.0, 2.0, 0.9, 2.0]]
     assert loop.variance(1, brought).tolist() == [[9.0] * 5]

@@ -128,7 +128,9 @@ def test_what_is_kept_is_taken_up(tmp_path, monkeypatch):
     third = Nearby(f.expr, PairAverages(f.expr, f.diff().expr))
     assert sorted(third.found) == [(0, 1), (0, 3), (0, 9)] and third.found[0, 1] is None
     assert np.array_equal(third.found[0, 3], box) and np.array_equal(third.found[0, 9], 2 * box)
-    assert type(third).recall is hermite_cells.Cells.recall and type(third).keep is hermite_cells.Cells.keep
+    assert (
+        type(third).recall is hermite_cells.HermiteCells.recall and type(third).keep is hermite_cells.HermiteCells.keep
+    )
     third.file.write_bytes(b"damaged")
     assert Nearby(f.expr, PairAverages(f.expr, f.diff().expr)).found == {}
 

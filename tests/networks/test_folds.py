@@ -14,7 +14,7 @@ import meanfield as mf
 from meanfield.base.leading import Registry
 from meanfield.empirical.network.operations.operation import OPERATIONS, operation
 from meanfield.empirical.network.operations.operations import Multiply
-from meanfield.empirical.network.program import Numbers
+from meanfield.empirical.network.program import RecordNumbers
 from meanfield.networks.folds import (
     activations_of,
     chain,
@@ -52,7 +52,7 @@ from meanfield.numeric.run.layer_widths import inner_factors, refuse_rigid
 from meanfield.parametrizations import parametrization
 from meanfield.parametrizations.step.step_case import Case
 from meanfield.symbolic.recursions.block_recursions import plain_form, untrained
-from meanfield.theory.asked.given_values import symbols_of, with_values
+from meanfield.theory.queries.given_values import symbols_of, with_values
 from meanfield.tuning.dense_layers import kinds
 
 PACKAGE = Path(mf.__file__).parent
@@ -150,7 +150,7 @@ def test_a_schedule_falls_as_it_is_written():
     """value · k^(-beta/2) L^(-total/2) in networks and in a training step; with the exponents exchanged, not."""
     fallen = Schedule(3, "1/2", 1)
     by_hand = [3 / (max(k, 1) ** 0.25 * 4**0.5) for k in range(5)]
-    in_networks = Numbers({}, 5, None).scheduled(fallen, "the factor")
+    in_networks = RecordNumbers({}, 5, None).scheduled(fallen, "the factor")
     case = Case(mlp("tanh"), parametrization("sp"), 1, 0, 8, 5, X := np.ones((1, 4)), 0.1, 0, X[:, 0])
     in_a_step = [case.deviation(fallen, 1.0, k) for k in range(5)]
     assert in_networks == pytest.approx(by_hand, rel=1e-14) and in_a_step == pytest.approx(by_hand, rel=1e-14)

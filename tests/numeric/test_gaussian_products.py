@@ -17,7 +17,7 @@ from meanfield.functions.activations import activation
 from meanfield.numeric.quadrature.layer_averages import averages_of
 from meanfield.numeric.quadrature.slopes import monomials, slopes_of
 from meanfield.numeric.quadrature.weak import weak_pair
-from meanfield.numeric.quadrature.whitened import Grid, product_averages, resolved
+from meanfield.numeric.quadrature.whitened import WhitenedGrid, product_averages, resolved
 from meanfield.symbolic.finite_width.correlator_maps import in_averages
 from meanfield.symbolic.finite_width.layer_law import correlator
 from meanfield.symbolic.finite_width.neuron_fields import NEURON, Mean, Sigma
@@ -151,7 +151,7 @@ def test_a_tenth_of_a_bound_is_none():
         wave = int(text[4 : text.index("*")]) if text != "tanh" else 0
         exact = (1 - math.exp(-2 * wave * wave)) / 4 if wave else float((w * np.tanh(math.sqrt(K) * x) ** 2).sum())
         slopes = slopes_of(activation(text), 0)
-        value, error, _ = product_averages(slopes, np.full((2, 2), K), (1, 1), 0, Grid(9.5, spacing))
+        value, error, _ = product_averages(slopes, np.full((2, 2), K), (1, 1), 0, WhitenedGrid(9.5, spacing))
         assert_bound_holds(value.item(), error.item(), exact, 0.0)
         with pytest.raises(AssertionError, match="0"):
             assert_bound_holds(value.item(), error.item() / 10, exact, 0.0)
@@ -201,7 +201,7 @@ def test_weak_derivatives_are_those_of_the_nodes():
     cov = np.array([[1.3, 0.4], [0.4, 0.7]])
     names = {correlator("K", at): sp.Rational(str(cov[at[0] - 1, at[1] - 1])) for at in ((1, 1), (1, 2), (2, 2))}
     for name in ("relu", "hard_tanh"):
-        value, error, _ = weak_pair(slopes_of(activation(name), 5), cov, 5, Grid(9.5, 0.1))
+        value, error, _ = weak_pair(slopes_of(activation(name), 5), cov, 5, WhitenedGrid(9.5, 0.1))
         for order, by in ((0, (1, 1)), (0, (1, 1, 2, 2)), (1, (1, 2)), (1, (1, 1, 1, 2)), (1, (1, 1, 2, 2))):
             node = in_averages(Mean(Sigma(order, 1, NEURON) * Sigma(order, 2, NEURON), by), name)
             exact = float(sp.N(node.xreplace(names).doit(), 20))

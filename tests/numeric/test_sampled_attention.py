@@ -14,8 +14,8 @@ from meanfield.networks.records import RMSNorm
 from meanfield.numeric.tokens import drawn_heads as rule
 from meanfield.numeric.tokens.channels import Channels
 from meanfield.numeric.tokens.token_fields import Fields
-from meanfield.numeric.tokens.token_sampling import Setting, draw_all
-from meanfield.numeric.tokens.token_walk import Walk
+from meanfield.numeric.tokens.token_sampling import SamplingSetting, draw_all
+from meanfield.numeric.tokens.token_walk import TokenWalk
 from tests.numeric.attention_networks import at_infinite_width, head_weights
 
 PLAIN = mf.Dense(sigma_w=1, sigma_b=0)
@@ -46,14 +46,14 @@ def mixed(block, square, tangents=(), generators=None):
     """Second moments and tangent Gram matrices of the heads side by side, one draw."""
     fields = Fields()
     draws = iter(generators or [np.random.default_rng(i) for i in range(2)])
-    walk = Walk(fields, {}, 2, 2, len(square), draws)
+    walk = TokenWalk(fields, {}, 2, 2, len(square), draws)
     x = fields.base(np.zeros(len(square)), (square, *tangents))
     return fields.moments(walk.apply(block, x)).own
 
 
 def drawn(block, T=6, depth=3, draws=100, correlation=0.0, read="mean", seed=1, **values):
     gram = (1 - correlation) * np.eye(T) + correlation
-    return draw_all(Setting(block, PLAIN, gram, depth, values, True, seed, read), draws, True)
+    return draw_all(SamplingSetting(block, PLAIN, gram, depth, values, True, seed, read), draws, True)
 
 
 # ------------------------------------------------------------------------------------- one draw, by differences
@@ -161,7 +161,7 @@ def test_one_draw_is_that_of_differences(options, monkeypatch):
 
 def without_scores(monkeypatch):
     """Plant: a tangent moves the values alone."""
-    whole = rule.Heads.batches
+    whole = rule.DrawnHeads.batches
 
     def batches(self, draws):
         for one in whole(self, draws):
@@ -169,7 +169,7 @@ def without_scores(monkeypatch):
             yield replace(one, row=0.0, column=0.0, queries=None if one.queries is None else 0 * one.queries,
                           channels=dead)  # fmt: skip
 
-    monkeypatch.setattr(rule.Heads, "batches", batches)
+    monkeypatch.setattr(rule.DrawnHeads, "batches", batches)
 
 
 def test_batches_do_not_matter(monkeypatch):
@@ -403,7 +403,7 @@ def test_the_recipe_of_gpt2():
         (5e-4, (187, 6), (209, 6), (0.647, 0.009)),
         (1.0, (1.072, 1e-3), (1.081, 4e-3), (0.0093, 4e-4)),
     ):
-        answer = draw_all(Setting(gpt2(), PLAIN, size * np.eye(32), 13, {}, True, 0), 3, True)
+        answer = draw_all(SamplingSetting(gpt2(), PLAIN, size * np.eye(32), 13, {}, True, 0), 3, True)
         K, K_ab, found = (answer.estimate(name, 13) for name in ("K", "K_ab", "J"))
         for value, (mean, error) in ((K.mean / size, growth), (found.mean, J), (K_ab.mean / K.mean, correlation)):
             assert_z((value - mean, error), 0)

@@ -80,7 +80,7 @@ def test_a_polynomial_of_degree_six_is_averaged_exactly():
     weights, L = np.outer(w, w).ravel() / (2 * np.pi), np.linalg.cholesky(K)
     z = L @ np.array(np.meshgrid(x, x, indexing="ij")).reshape(2, -1)
     for degree in (8, 6, 4, 0):
-        table = small_variance._table(one, small_variance.Moments(in_balls(K)), degree)
+        table = small_variance._table(one, small_variance.GaussianMoments(in_balls(K)), degree)
         assert table.shape == (2, 2)
         for a in (0, 1):
             for b in (0, 1):
@@ -104,7 +104,7 @@ def test_derivatives_of_a_polynomial():
 def test_moments_are_those_of_pairings():
     """⟨z_1^4⟩ = 3K², ⟨z_1² z_2²⟩ = K_11 K_22 + 2K_12², ⟨z_1³ z_2⟩ = 3K_11 K_12; of odd degree 0."""
     a, b, c = Fraction(3, 4), Fraction(1, 2), Fraction(1, 4)
-    moment = small_variance.Moments(in_balls([[a, c], [c, b]]))
+    moment = small_variance.GaussianMoments(in_balls([[a, c], [c, b]]))
     for powers, true in (((4, 0), 3 * a**2), ((2, 2), a * b + 2 * c**2), ((3, 1), 3 * a * c), ((1, 1), c), ((2, 1), 0),
                          ((0, 0), 1), ((0, 6), 15 * b**3)):  # fmt: skip
         assert float(moment(powers)) == float(true)

@@ -23,13 +23,13 @@ symbolic.averages.expansions: powerlog mellin expansion
 symbolic.series: expression_series coefficients exponents ring truncated exponential_sums asymptotic_law
 symbolic: equality steps recursion coordinates
 symbolic.recursions: naming coordinate coordinate_walk record_rules block_recursions first numbered gradient_recursions
-numeric.quadrature: evaluation rules branches waves gaussian_averages
+numeric.quadrature: evaluation rules branches oscillatory_integrands gaussian_averages
 numeric.lowering.text: elementary_numeric interpreting helpers printing scheduling depth_loops block_loops lockstep
 numeric.lowering.modules: storage cache module_functions generated_modules
 numeric.lowering.averages: one_gaussian
 numeric.lowering: formulas evaluators generation assembly
 numeric.run: starts vanishing depth_iteration
-theory.asked: architecture_maps given_values places resting_inputs selection
+theory.queries: architecture_maps given_values parameter_points selection zero_inputs
 theory.verbs: propagating
 theory: theory derivation deriving
 """

@@ -54,7 +54,7 @@ symbolic.series.truncated symbolic.series.exponential_sums symbolic.series.asymp
 symbolic.series.expression_series
 symbolic.averages.base symbolic.averages.closed_form symbolic.averages.dominant symbolic.averages.singular_ends
 symbolic.averages.oscillatory_half_lines symbolic.averages.enclosure symbolic.averages.nested
-symbolic.averages.existence symbolic.averages.node symbolic.averages.asked
+symbolic.averages.existence symbolic.averages.node symbolic.averages.user_averages
 symbolic.averages.nodes.equal_norms symbolic.averages.nodes.unequal_norms symbolic.averages.nodes.group_functions
 symbolic.averages.nodes.maxima symbolic.averages.nodes.pools symbolic.averages.nodes.softmax_digits
 symbolic.averages.nodes.overlap symbolic.averages.nodes.spheres symbolic.averages.nodes.shared_averages
@@ -76,7 +76,7 @@ symbolic.recursions.gradient_recursions
 symbolic.recursions.tokens.exchangeable symbolic.recursions.tokens.shares
 symbolic.recursions.tokens.collapse symbolic.recursions.tokens.two_sequences
 symbolic.fixed_points.certified_roots symbolic.fixed_points.exclusion symbolic.fixed_points.marginality
-symbolic.fixed_points.half_line symbolic.fixed_points.touching symbolic.fixed_points.variance_map
+symbolic.fixed_points.half_line symbolic.fixed_points.double_zeros symbolic.fixed_points.variance_map
 symbolic.fixed_points.products symbolic.fixed_points.all_fixed_points
 symbolic.asymptotics.scaling symbolic.asymptotics.slow symbolic.asymptotics.depth symbolic.asymptotics.exponent_cells
 symbolic.asymptotics.log_growth symbolic.asymptotics.comparing
@@ -102,7 +102,8 @@ symbolic.correlator_laws.local_series symbolic.correlator_laws.settings
 symbolic.correlator_laws.systems symbolic.correlator_laws.scale_invariant symbolic.correlator_laws.vanishing_variance
 symbolic.correlator_laws.exact symbolic.correlator_laws.positive_variance symbolic.correlator_laws.smooth_class
 symbolic.correlator_laws.critical_shift
-numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
+numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches
+numeric.quadrature.oscillatory_integrands
 numeric.quadrature.gaussian_averages numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
 numeric.quadrature.weak numeric.quadrature.layer_averages numeric.quadrature.sphere numeric.quadrature.small_variance
 numeric.quadrature.softmax.softmax_grids numeric.quadrature.softmax.overlaps numeric.quadrature.softmax.softmax_tables
@@ -138,10 +139,11 @@ correlators.linear_networks correlators.derived correlators.depth_laws correlato
 presentation.citation presentation.columns presentation.figures presentation.bias_figures presentation.tables
 presentation.phase_diagram presentation.bias_diagrams presentation.phase_regions presentation.phase_orders
 presentation.phase_maps presentation.phase_tables
-theory.asked.positions theory.asked.architecture_maps theory.asked.kept_answers theory.asked.given_values
-theory.asked.places theory.asked.exact_places theory.asked.resting_inputs theory.asked.selection
-theory.settling.inputs_apart theory.settling.one_number theory.settling.acting_positions
-theory.settling.token_correlations theory.settling.attending theory.settling.which_settles
+theory.queries.coupled_positions theory.queries.architecture_maps theory.queries.stored_answers
+theory.queries.given_values
+theory.queries.parameter_points theory.queries.exact_points theory.queries.zero_inputs theory.queries.selection
+theory.depth_limits.inputs_apart theory.depth_limits.depth_limit theory.depth_limits.coupled_limits
+theory.depth_limits.token_correlations theory.depth_limits.token_limits theory.depth_limits.which_limit
 theory.verbs.at_a_point theory.verbs.propagating
 theory.verbs.flows theory.verbs.sampling theory.verbs.laws theory.verbs.diagrams
 kernels.loops.pair_loops kernels.loops.hermite_cells kernels.loops.hermite_series kernels.loops.numpy_sums
@@ -152,7 +154,7 @@ kernels.single_pairs kernels.pairs kernels.kernel_blocks kernels.kernel_matrices
 kernels.kernel_gradients
 prediction.solvers.spectrum prediction.solvers.likelihood prediction.solvers.system prediction.solvers.solver_choice
 prediction.solvers.conjugate prediction.solvers.cholesky prediction.solvers.low_rank
-prediction.solvers.log_determinant prediction.solvers.regression prediction.solvers.nystrom prediction.solvers.ended
+prediction.solvers.log_determinant prediction.solvers.regression prediction.solvers.nystrom prediction.solvers.fitted
 prediction.targets prediction.linearized prediction.logits prediction.prediction_figures prediction.trained
 prediction.predict
 explorer.oscillatory_moments explorer.smoothing explorer.ratios explorer.tabled explorer.javascript explorer.model
@@ -204,7 +206,7 @@ recipes.audit.encoders recipes.audit.olmo recipes.audit.megatron recipes.audit.n
 recipes.audit.audited
 parametrizations.exponents.unknown_steps parametrizations.exponents.monomial parametrizations.exponents.matrix_scaling
 parametrizations.exponents.power_rules parametrizations.exponents.power_matrices
-parametrizations.exponents.power_places parametrizations.exponents.power_records
+parametrizations.exponents.record_positions parametrizations.exponents.power_records
 parametrizations.exponents.power_table parametrizations.exponents.step_powers
 parametrizations.one_parametrization parametrizations.published
 parametrizations.step.step_case parametrizations.step.populations parametrizations.step.own_changes
@@ -214,7 +216,7 @@ parametrizations.coordinates.coordinate_rows parametrizations.coordinates.coordi
 parametrizations.coordinates.measured_frames parametrizations.coordinates.coordinate_figures
 parametrizations.coordinates.coordinate_arguments parametrizations.coordinates.coordinate_result
 parametrizations.coordinates.coordinate_check parametrizations.coordinates.at_width
-explorer.serving.selectable explorer.serving.worker explorer.serving.asking explorer.serving.served
+explorer.serving.selectable explorer.serving.worker explorer.serving.worker_queue explorer.serving.served
 explorer.serving.server
 cli.terminal.output cli.terminal.reading cli.terminal.critical_output cli.terminal.bias_output cli.terminal.options
 cli.terminal.help
@@ -345,6 +347,50 @@ def test_a_folder_holds_a_dozen_modules_and_a_name_stands_once():
         assert_laid_out(NAMES | {"tuning.records"})
     with pytest.raises(AssertionError, match=r"more than 12 modules: .'tuning': 13"):
         assert_laid_out(NAMES | {f"tuning.planted_{i}" for i in range(12)})
+
+
+#: why a class name stands twice
+TWICE = {
+    "Law": "public in two rooms: of an asymptotic statement and of a matrix",
+    "Network": "public in two rooms: the record and one network of an ensemble",
+    "MeasuredLine": "one is public, the other stands in files that were saved",
+    "Report": "both stand in files that were saved",
+    "Row": "both stand in files that were saved",
+    "Group": "the node's name orders sums; that of the tables waits for them to be one with regimes",
+    "Scale": "the record is public; laws in L are being merged",
+    "Solution": "the result is public; the balance is being merged",
+    "Stretch": "the node's name orders sums; laws in L are being merged",
+}
+
+
+def class_homes(sources: dict[str, str]) -> dict[str, list[str]]:
+    """The modules of every class that is defined at the top of one, private ones aside."""
+    homes: dict[str, list[str]] = {}
+    for name, text in sources.items():
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(name)
+    return homes
+
+
+def assert_classes_stand_once(sources: dict[str, str]) -> None:
+    """No two classes have one name, but for `TWICE`, each of which does stand twice."""
+    counts = {name: len(homes) for name, homes in class_homes(sources).items() if len(homes) > 1}
+    again = sorted(name for name, count in counts.items() if count > 1 + (name in TWICE))
+    assert not again, f"classes of one name: {again}"
+    assert set(counts) == set(TWICE), f"listed as twice, but once: {sorted(set(TWICE) - set(counts))}"
+
+
+def test_a_class_name_stands_once():
+    sources = {name_of(path): path.read_text() for path in modules()}
+    assert_classes_stand_once(sources)
+    with pytest.raises(AssertionError, match=r"classes of one name: .'RootInterval'"):
+        assert_classes_stand_once(sources | {"tuning.planted": "class RootInterval: ..."})
+    with pytest.raises(AssertionError, match=r"classes of one name: .'Law'"):
+        assert_classes_stand_once(sources | {"tuning.planted": "class Law: ..."})
+    with pytest.raises(AssertionError, match=r"listed as twice, but once: .'Stretch'"):
+        assert_classes_stand_once({name: t for name, t in sources.items() if not name.endswith("equal_norms")})
+    assert_classes_stand_once(sources | {"tuning.planted": "class _Law: ..."})
 
 
 @pytest.mark.parametrize(

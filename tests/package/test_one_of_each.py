@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.test_imports import modules, name_of
+from tests.package.test_imports import modules, name_of
 
 
 def calls(tree: ast.AST, name: str) -> bool:
@@ -57,7 +57,7 @@ ONE: dict[str, tuple[Sight, set[str], str]] = {
     ),
     "which exact values a theory takes": (
         lambda tree: reads(tree, "domains") and calls(tree, "exact_number"),
-        {"theory.asked.exact_places"},
+        {"theory.queries.exact_points"},
         "def place(theory, given):\n    values = {k: exact_number(k, v) for k, v in given.items()}\n"
         "    return values, theory.one_input.domains\n",
     ),

@@ -31,8 +31,8 @@ from meanfield.networks.records import (
     mlp,
 )
 from meanfield.parametrizations import Monomial, parametrization
-from meanfield.parametrizations.exponents.power_places import POWER_RULES, power_rule
 from meanfield.parametrizations.exponents.power_rules import Rule
+from meanfield.parametrizations.exponents.record_positions import POWER_RULES, power_rule
 from tests.base.test_latex import assert_no_ascii, assert_readable
 from tests.parametrizations.networks_of_powers import fitted
 

@@ -214,7 +214,7 @@ def test_a_kernel_that_runs_into_rounding_is_refused_at_the_end_of_training():
 
 def test_the_bound_of_the_error_holds_where_kernels_are_disturbed(kernels):
     """A kernel with entries off by 1e-9 moves the mean by less than the bound that an error of 1e-9 gives."""
-    from meanfield.prediction.linearized import Linear
+    from meanfield.prediction.linearized import LinearizedNetworks
     from meanfield.prediction.solvers.spectrum import spectrum
 
     sizes = np.sqrt(np.diag(kernels.Theta))
@@ -224,7 +224,7 @@ def test_the_bound_of_the_error_holds_where_kernels_are_disturbed(kernels):
 
     def made(theta, error):
         own = spectrum(theta[:12, :12].copy(), error, 0.0, "Theta", X)
-        return Linear(own, theta[12:, :12], kernels.K, Y, None, False, error, sizes[12:])
+        return LinearizedNetworks(own, theta[12:, :12], kernels.K, Y, None, False, error, sizes[12:])
 
     moved = np.abs(made(off, 0.0).mean(times) - made(kernels.Theta, 0.0).mean(times))
     bound = made(kernels.Theta, 1e-9).mean_error(times)
@@ -234,7 +234,7 @@ def test_the_bound_of_the_error_holds_where_kernels_are_disturbed(kernels):
 
 def test_the_bound_of_the_error_holds_where_steps_alternate(kernels):
     """At rates between N/λ and 2N/λ what is left along the first eigenvector changes its sign at every step."""
-    from meanfield.prediction.linearized import Linear
+    from meanfield.prediction.linearized import LinearizedNetworks
     from meanfield.prediction.solvers.spectrum import spectrum
 
     sizes = np.sqrt(np.diag(kernels.Theta))
@@ -246,7 +246,7 @@ def test_the_bound_of_the_error_holds_where_steps_alternate(kernels):
 
     def made(theta, error):
         own = spectrum(theta[:12, :12].copy(), error, 0.0, "Theta", X)
-        return Linear(own, theta[12:, :12], kernels.K, Y, rate, False, error, sizes[12:])
+        return LinearizedNetworks(own, theta[12:, :12], kernels.K, Y, rate, False, error, sizes[12:])
 
     moved = np.abs(made(off, 0.0).mean(times) - made(kernels.Theta, 0.0).mean(times))
     assert (moved <= made(kernels.Theta, 1e-9).mean_error(times)).all()

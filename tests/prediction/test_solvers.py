@@ -22,7 +22,7 @@ from meanfield.prediction.solvers import conjugate, nystrom
 from meanfield.prediction.solvers.cholesky import Cholesky
 from meanfield.prediction.solvers.conjugate import conjugate_gradients
 from meanfield.prediction.solvers.low_rank import low_rank
-from meanfield.prediction.solvers.solver_choice import Asked, chosen
+from meanfield.prediction.solvers.solver_choice import SolverSettings, chosen
 from meanfield.prediction.solvers.system import System
 from meanfield.training import NTKClassifier, NTKRegressor
 
@@ -432,8 +432,8 @@ def test_bad_inputs():
 def test_the_solver_follows_from_what_is_asked(monkeypatch):
     def taken(n=2000, ridge=0.1, t=np.inf, rate=None, loss="mse", lost=1e-9, solver="auto"):
         return chosen(
-            Asked(solver), inputs=n, further=10, outputs=1, times=np.array([t]), rate=rate, loss=loss, ridge=ridge,
-            rounding=lambda: lost,
+            SolverSettings(solver), inputs=n, test=10, outputs=1, times=np.array([t]), rate=rate, loss=loss,
+            ridge=ridge, rounding=lambda: lost,
         )  # fmt: skip
 
     assert taken(1000) == taken(t=3.0) == taken(rate=0.1) == taken(loss="cross_entropy") == taken(ridge=0) == "eigh"

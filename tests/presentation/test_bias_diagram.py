@@ -274,7 +274,7 @@ def test_an_octave_of_many_points_is_read_off_a_table(phi):
     own = replace(found, tables={})
     K = np.geomspace(1.01, 1.99, 2 * gaps.MANY)
     most, least = (own.averages(K, np.full(K.size, g))[:, 0] for g in (1e-9, 0.9))
-    gap, _, error = own.settle(K, (most + least) / 2, 1.0)
+    gap, _, error = own.fixed_points(K, (most + least) / 2, 1.0)
     (panels,) = own.tables.values()
     assert panels is not None and max(one.error for one in panels) < 1e-9
     assert ((gap > 0) & (gap < 1)).all() and error.max() < 1e-9

@@ -11,7 +11,7 @@ import sympy as sp
 from meanfield import MeanFieldError
 from meanfield.base.files import figure_of
 from meanfield.presentation.phase_maps import plot_phase_table
-from meanfield.symbolic.asymptotics.exponent_cells import Cell, Node
+from meanfield.symbolic.asymptotics.exponent_cells import Cell, PartitionNode
 
 pytest.importorskip("matplotlib")
 
@@ -22,9 +22,11 @@ STRIPS = 12  # more regimes than there are colours
 def strips(symbol, regimes):
     """Strips of equal width in one coordinate from 0 to 2, `regimes` from below; row 1 is the last of them."""
     cell = Cell((a, b, S))
-    node = Node(cell, None)
+    node = PartitionNode(cell, None)
     for k in range(1, len(regimes)):
-        node = Node(cell, symbol - sp.Rational(2 * k, len(regimes)), (((0, 1), Node(cell, None)), ((-1,), node)))
+        node = PartitionNode(
+            cell, symbol - sp.Rational(2 * k, len(regimes)), (((0, 1), PartitionNode(cell, None)), ((-1,), node))
+        )
     rows = [SimpleNamespace(regimes=(SimpleNamespace(regime=regime),)) for regime in reversed(regimes)]
     definitions = ((S, sp.Symbol("sigma_v", positive=True) ** 2 * sp.Symbol("sigma_w", positive=True) ** 2),)
     return SimpleNamespace(tree=node, rows=rows, coordinates=("beta_a", "beta_b", "S"), definitions=definitions)
@@ -102,8 +104,8 @@ def test_the_other_coordinates_are_numbers():
 def test_what_holds_on_a_line_alone_is_not_drawn(form, rest, shown):
     """Row 2 is where the form is 0; points are drawn beside lines, those of the other coordinates above them."""
     cell = Cell((a, b, S))
-    leaves = [Node(cell, None) for _ in range(3)]
-    tree = Node(cell, form, tuple(((sign,), leaf) for sign, leaf in zip((1, 0, -1), leaves)))
+    leaves = [PartitionNode(cell, None) for _ in range(3)]
+    tree = PartitionNode(cell, form, tuple(((sign,), leaf) for sign, leaf in zip((1, 0, -1), leaves)))
     rows = [SimpleNamespace(regimes=(SimpleNamespace(regime=word),)) for word in ("above", "on it", "below")]
     table = SimpleNamespace(tree=tree, rows=rows, coordinates=("beta_a", "beta_b", "S"), definitions=())
     figure = figure_of(plot_phase_table(table, "beta_a", "beta_b", rest))

@@ -10,7 +10,7 @@ import meanfield as mf
 from meanfield.base.symbols import K, K_ab
 from meanfield.networks.records import Dense, Gate, LayerNorm, Network, Nonlinearity, Pool, Residual, Sequential, mlp
 from meanfield.symbolic import parity
-from meanfield.theory.settling.inputs_apart import is_odd
+from meanfield.theory.depth_limits.inputs_apart import is_odd
 
 TANH, SQUARE = Nonlinearity("tanh"), Nonlinearity("z**2")
 PLACE = {"sigma_w": 1.1, "sigma_b": 0}

@@ -17,11 +17,11 @@ from meanfield.functions.activations import activation
 from meanfield.functions.piecewise import pieces
 from meanfield.kernels import compiled, inner_products
 from meanfield.kernels.loops import numpy_sums
-from meanfield.kernels.loops.hermite_series import Table
+from meanfield.kernels.loops.hermite_series import HermiteTable
 from meanfield.numeric.lowering.modules import cache, generated_modules
 from meanfield.numeric.phases.correlations import Correlations
 from meanfield.numeric.phases.maps import scalar_map
-from meanfield.theory.asked import kept_answers
+from meanfield.theory.queries import stored_answers
 
 THEORY = mf.derive("erf")
 PLACE = {"sigma_w": "1.3", "sigma_b": "0.2"}
@@ -31,7 +31,7 @@ PLACE = {"sigma_w": "1.3", "sigma_b": "0.2"}
 def folder(monkeypatch, tmp_path):
     """An empty cache folder, in which every answer is kept, however fast it came."""
     monkeypatch.setattr(cache, "folder", lambda: tmp_path)
-    monkeypatch.setattr(kept_answers, "LEAST", -1.0)
+    monkeypatch.setattr(stored_answers, "LEAST", -1.0)
     return tmp_path
 
 
@@ -88,11 +88,11 @@ def test_a_damaged_file_counts_as_none(folder, asked, damage):
         changed = {"cut": whole[:-9], "flipped": whole[:-40] + bytes([whole[-40] ^ 1]) + whole[-39:]}
         wrong = changed.get(damage, b"" if damage == "empty" else b"no answer")
         file.write_bytes(wrong)
-    assert kept_answers.recalled(file) is None
+    assert stored_answers.recalled(file) is None
     assert THEORY.fixed_points(**PLACE) == true
     assert_computed(asked, 2)
     assert file.read_bytes() == whole != wrong
-    assert kept_answers.recalled(file) == true
+    assert stored_answers.recalled(file) == true
 
 
 def test_an_answer_of_another_engine_is_not_asked(folder, asked, monkeypatch):
@@ -112,21 +112,21 @@ def test_a_folder_that_cannot_be_written_fails_no_call(folder, asked, monkeypatc
     def full(path, content):
         raise MeanFieldError("the disk is full")
 
-    monkeypatch.setattr(kept_answers, "write_whole", full)
+    monkeypatch.setattr(stored_answers, "write_whole", full)
     assert THEORY.fixed_points(**PLACE) == THEORY.fixed_points(**PLACE)
     assert_computed(asked, 2)
     monkeypatch.undo()
     monkeypatch.setattr(cache, "folder", lambda: folder / "gone")
-    monkeypatch.setattr(kept_answers, "LEAST", -1.0)
+    monkeypatch.setattr(stored_answers, "LEAST", -1.0)
     assert len(THEORY.fixed_points(**PLACE)) == 1
 
 
 def test_what_is_fast_or_not_text_is_not_kept(folder, monkeypatch):
-    monkeypatch.setattr(kept_answers, "LEAST", 1e3)
+    monkeypatch.setattr(stored_answers, "LEAST", 1e3)
     THEORY.fixed_points(**PLACE)
-    monkeypatch.setattr(kept_answers, "LEAST", math.inf)
+    monkeypatch.setattr(stored_answers, "LEAST", math.inf)
     THEORY.fixed_points(**PLACE)
-    monkeypatch.setattr(kept_answers, "LEAST", -1.0)
+    monkeypatch.setattr(stored_answers, "LEAST", -1.0)
     point = mf.derive("tanh").critical_points()[0]
     before = set(folder.glob("answer_*"))
     mf.derive("tanh").depth_law("K", at=point)
@@ -136,8 +136,8 @@ def test_what_is_fast_or_not_text_is_not_kept(folder, monkeypatch):
 def test_what_is_unknown_is_not_kept(folder):
     known = Correlations(1.0, (), mf.Status.CERTIFIED)
     for status in (mf.Status.UNKNOWN, mf.Status.CERTIFIED):
-        kept_answers.keep(folder / "answer", replace(known, status=status))
-        assert kept_answers.recalled(folder / "answer") == (known if status is mf.Status.CERTIFIED else None)
+        stored_answers.keep(folder / "answer", replace(known, status=status))
+        assert stored_answers.recalled(folder / "answer") == (known if status is mf.Status.CERTIFIED else None)
 
 
 LOADED = """
@@ -223,7 +223,7 @@ def test_series_with_breaks_are_as_long_as_they_need_be():
     """All their terms are computed at once, and those that no pair needs are not kept: hard_swish is z(z + 3)/6 for a
     small variance."""
     f = activation("hard_swish").pieces.expr.xreplace({activation("hard_swish").pieces.variable: Z[0]})
-    table = Table(f, pieces(f, Z[0]).diff().expr)
+    table = HermiteTable(f, pieces(f, Z[0]).diff().expr)
     near, far = table.made(-20), table.made(8)  # variances of 2^-5 and 4
     assert near.order < far.order
     a = near.coefficients[0]  # means over the cell of orthonormal coefficients, k = 2 that of z²/6

@@ -13,7 +13,7 @@ import sympy as sp
 import meanfield as mf
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Residual, Sequential
 from meanfield.numeric.lowering.modules import generated_modules
-from meanfield.theory.asked import given_values, places
+from meanfield.theory.queries import given_values, parameter_points
 from meanfield.theory.verbs import propagating
 
 CASES = [
@@ -237,7 +237,7 @@ def counted_readings(monkeypatch, call) -> int:
         read.append(name)
         return given_values.double(name, value)
 
-    for module in (places, propagating):
+    for module in (parameter_points, propagating):
         monkeypatch.setattr(module, "double", noted)
     call()
     return read.count("sigma_w")
@@ -255,7 +255,7 @@ def test_a_call_reads_its_numbers_once(monkeypatch):
         assert counted_readings(monkeypatch, call) == 1
 
     def again(theory, place, *rest):  # planted: a run that makes its place anew
-        places.Place.of(theory, **place.inputs, start=None, parameters={})
+        parameter_points.ParameterPoint.of(theory, **place.inputs, start=None, parameters={})
         return kept(theory, place, *rest)
 
     kept = propagating._run

@@ -13,7 +13,7 @@ from meanfield.base.symbols import K, Theta, Z, sigma_b, sigma_w, z
 from meanfield.networks.architectures import decays, full_residual
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Param, Residual, Schedule, Sequential, mlp
 from meanfield.symbolic.averages.node import average
-from meanfield.theory.settling.inputs_apart import oddness
+from meanfield.theory.depth_limits.inputs_apart import oddness
 
 PLAIN = mlp(mf.activation("tanh"))
 

@@ -14,8 +14,9 @@ import meanfield as mf
 from meanfield import Dense, Gate, MeanFieldError, Nonlinearity, Residual, Scale, Sequential
 from meanfield.base.answers.results import Solution, Status
 from meanfield.networks.records import Network, Schedule
-from meanfield.theory.asked import given_values
-from meanfield.theory.asked.given_values import (
+from meanfield.theory.depth_limits.coupled_limits import _measured
+from meanfield.theory.queries import given_values
+from meanfield.theory.queries.given_values import (
     decided,
     deviations,
     double,
@@ -30,7 +31,6 @@ from meanfield.theory.asked.given_values import (
     symbols_of,
     with_values,
 )
-from meanfield.theory.settling.acting_positions import _measured
 
 
 def refused(words: str):

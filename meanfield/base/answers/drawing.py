@@ -44,7 +44,7 @@ def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Seque
     import numpy as np
 
     usual = [q for q in ("K", "J", "K_ab", "c") if q in run.quantities] or run.quantities
-    names, given = _asked("run", run.quantities, usual, quantities, ax)
+    names, given = _chosen_names("run", run.quantities, usual, quantities, ax)
     with require().rc_context(LOOK):
         panels = _panels(names, given)
         for name, panel in zip(names, panels):
@@ -89,7 +89,7 @@ def plot_flow(flow: Any, quantities: Iterable[str] | None = None, ax: Any = None
     """
     import numpy as np
 
-    names, given = _asked("flow", flow.quantities, flow.quantities, quantities, ax)
+    names, given = _chosen_names("flow", flow.quantities, flow.quantities, quantities, ax)
     with require().rc_context(LOOK):
         panels = _panels(names, given)
         for name, panel in zip(names, panels):
@@ -166,7 +166,7 @@ def plot_estimates(measured: Any, quantities: Iterable[str] | None = None, ax: A
     usual = [q for q in measured.quantities if measured.layers(q).size]
     if not quantities and not usual:
         raise MeanFieldError("This ensemble has no layer that every network reached, and so nothing to draw.")
-    names, given = _asked("ensemble", measured.quantities, usual, quantities, ax)
+    names, given = _chosen_names("ensemble", measured.quantities, usual, quantities, ax)
     with require().rc_context(LOOK):
         panels = _panels(names, given)
         for i, (name, panel) in enumerate(zip(names, panels)):
@@ -218,7 +218,7 @@ def drawn(panels: Sequence[Axes]) -> Any:
     return panels[0] if len(panels) == 1 else np.array(panels, dtype=object)
 
 
-def _asked(
+def _chosen_names(
     what: str, known: Sequence[str], usual: Sequence[str], quantities: Iterable[str] | None, ax: Any
 ) -> tuple[tuple[str, ...], list[Axes] | None]:
     """(names to draw, Axes that were given): the usual names unless some are asked for, of which given Axes show the

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from meanfield.base.tex.read import Node, read, write
+from meanfield.base.tex.read import TexNode, read, write
 from meanfield.base.tex.width import bracket_size, measure
 
 INDENT = r"\quad "  # of continuation lines
-Opening = tuple[int, tuple[Node, ...], tuple[Node, ...], tuple[Node, ...], bool]  # what `_open` makes of a node
+#: what `_open` makes of a node
+Opening = tuple[int, tuple[TexNode, ...], tuple[TexNode, ...], tuple[TexNode, ...], bool]
 _SIGNS = ("+", "-")
 _SHARES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6)  # of the room, that a piece may take
 
@@ -23,7 +24,7 @@ class _Chunk:
     """A piece that does not break. `cost` of ending the line before it: its bracket depth for a sign, more for a
     product; None where a line may not end."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[TexNode, ...]
     cost: int | None
     product: bool = False
 
@@ -55,9 +56,9 @@ def opened(text: str, limit: float, size: str = "normalsize") -> bool:
     return any(measure(t, size).width > limit - quad for t in _terms(read(text)))
 
 
-def _terms(nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:
+def _terms(nodes: tuple[TexNode, ...]) -> list[tuple[TexNode, ...]]:
     """The summands at this level, each with its sign."""
-    out: list[list[Node]] = [[]]
+    out: list[list[TexNode]] = [[]]
     for i, n in enumerate(nodes):
         sign = n.text in _SIGNS and n.kind == "bin" and i and nodes[i - 1].kind not in ("bin", "rel", "punct")
         if out[-1] and (sign or n.kind == "rel"):
@@ -66,7 +67,7 @@ def _terms(nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:
     return [tuple(t) for t in out if t]
 
 
-def _chunks(nodes: tuple[Node, ...], room: float, size: str, depth: int) -> list[_Chunk]:
+def _chunks(nodes: tuple[TexNode, ...], room: float, size: str, depth: int) -> list[_Chunk]:
     out: list[_Chunk] = []
     for i, term in enumerate(_terms(nodes)):
         cost = depth if i else None
@@ -77,7 +78,7 @@ def _chunks(nodes: tuple[Node, ...], room: float, size: str, depth: int) -> list
     return out
 
 
-def _opened(term: tuple[Node, ...], room: float, size: str, depth: int, cost: int | None) -> list[_Chunk]:
+def _opened(term: tuple[TexNode, ...], room: float, size: str, depth: int, cost: int | None) -> list[_Chunk]:
     """A summand that is too wide: its widest bracket, fraction, root or exponential is opened, else its product."""
     factors = [measure(f, size).width for f in _factors(term)]
     if max(factors) <= 0.62 * room:
@@ -124,23 +125,23 @@ def _opened(term: tuple[Node, ...], room: float, size: str, depth: int, cost: in
     return [*chunks, replace(back_half[0], product=True), *back_half[1:]]
 
 
-def _glued(chunk: _Chunk, nodes: tuple[Node, ...]) -> _Chunk:
+def _glued(chunk: _Chunk, nodes: tuple[TexNode, ...]) -> _Chunk:
     return replace(chunk, nodes=(*chunk.nodes, *nodes))
 
 
-def _wide(term: tuple[Node, ...], size: str) -> float:
+def _wide(term: tuple[TexNode, ...], size: str) -> float:
     """The width of a term at the start of a later line, where its sign is spaced as a binary one."""
     lead = read("{}") if term and term[0].kind in ("bin", "rel") else ()
     return measure((*lead, *term), size).width
 
 
-def _chunks_of_term(term: tuple[Node, ...], room: float, size: str, depth: int, cost: int | None) -> list[_Chunk]:
+def _chunks_of_term(term: tuple[TexNode, ...], room: float, size: str, depth: int, cost: int | None) -> list[_Chunk]:
     if _wide(term, size) <= room:
         return [_Chunk(term, cost)]
     return _opened(term, room, size, depth, cost)
 
 
-def _open(term: tuple[Node, ...], i: int, size: str) -> Opening | None:
+def _open(term: tuple[TexNode, ...], i: int, size: str) -> Opening | None:
     """(nodes to drop before, opening, inside, closing, whether a bracket stands around it) of a node, if it opens."""
     n = term[i]
     if n.kind == "group" and len(n.parts[0]) == 1 and n.parts[0][0].kind == "left":
@@ -161,7 +162,7 @@ def _open(term: tuple[Node, ...], i: int, size: str) -> Opening | None:
     return None
 
 
-def _fraction(n: Node, size: str) -> Opening | None:
+def _fraction(n: TexNode, size: str) -> Opening | None:
     top, bottom = n.parts
     over, under = measure(top, size).width, measure(bottom, size).width
     if over >= under:
@@ -181,9 +182,9 @@ def _fraction(n: Node, size: str) -> Opening | None:
     return 0, (*before, *read(rf"\{big}l(")), bottom, read(rf"\{big}r)^{{-1}}"), True
 
 
-def _factors(term: tuple[Node, ...]) -> list[tuple[Node, ...]]:
+def _factors(term: tuple[TexNode, ...]) -> list[tuple[TexNode, ...]]:
     """The factors of a product, each with its scripts; a function keeps its argument, a sign the factor after it."""
-    out: list[list[Node]] = []
+    out: list[list[TexNode]] = []
     open_end = False  # the last factor still waits for an argument
     for n in term:
         if out and (open_end or n.kind in ("sup", "sub", "punct", "bin", "rel", "space")):
@@ -195,9 +196,9 @@ def _factors(term: tuple[Node, ...]) -> list[tuple[Node, ...]]:
     return [tuple(f) for f in out]
 
 
-def _product(term: tuple[Node, ...], room: float, size: str, depth: int, cost: int | None) -> list[_Chunk]:
+def _product(term: tuple[TexNode, ...], room: float, size: str, depth: int, cost: int | None) -> list[_Chunk]:
     """A product cut between factors, so that no piece is wider than the room where its factors are not."""
-    pieces: list[tuple[Node, ...]] = []
+    pieces: list[tuple[TexNode, ...]] = []
     for f in _factors(term):
         if pieces and measure((*pieces[-1], *f), size).width <= 0.4 * room:
             pieces[-1] += f
@@ -235,8 +236,8 @@ def _filled(chunks: list[_Chunk], limit: float, first: float, quad: float, size:
     return out
 
 
-def _joined(chunks: list[_Chunk], later: bool) -> tuple[Node, ...]:
-    nodes: tuple[Node, ...] = ()
+def _joined(chunks: list[_Chunk], later: bool) -> tuple[TexNode, ...]:
+    nodes: tuple[TexNode, ...] = ()
     for k, c in enumerate(chunks):
         if c.product and k == 0 and later:
             nodes += read(r"\times")

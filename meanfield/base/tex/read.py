@@ -49,16 +49,16 @@ BIG = {"big": 1.2, "Big": 1.8, "bigg": 2.4, "Bigg": 3.0}
 
 
 @dataclass(frozen=True)
-class Node:
+class TexNode:
     """One piece of a formula: `kind` says which, `text` its LaTeX, `parts` the formulas inside it."""
 
     kind: str  # ord bin rel op punct space group frac sqrt sup sub left text cases big amp newline
     text: str
-    parts: tuple[tuple[Node, ...], ...] = ()
+    parts: tuple[tuple[TexNode, ...], ...] = ()
     detail: tuple[str, ...] = ()
 
 
-class Unreadable(ValueError):
+class UnreadableTex(ValueError):
     """LaTeX outside the subset that is printed here, with the place."""
 
 
@@ -68,8 +68,8 @@ _TOKEN = re.compile(r"\\[a-zA-Z]+|\d+(?:\.\d+)?|\\.|[{}^_&]|\s+|.", re.DOTALL)
 
 
 @lru_cache(maxsize=4096)
-def read(text: str) -> tuple[Node, ...]:
-    """A formula (math mode) as nodes. Raises: Unreadable for unbalanced braces or brackets and for unknown macros."""
+def read(text: str) -> tuple[TexNode, ...]:
+    """A formula (math mode) as nodes. Raises: UnreadableTex for unbalanced braces or brackets, unknown macros."""
     return _Reader(_TOKEN.findall(text)).until(())
 
 
@@ -86,23 +86,23 @@ class _Reader:
     def next(self) -> str:
         token = self.peek()
         if not token:
-            raise Unreadable("the formula ends too early")
+            raise UnreadableTex("the formula ends too early")
         self.at += 1
         return token
 
-    def until(self, ends: tuple[str, ...]) -> tuple[Node, ...]:
-        out: list[Node] = []
+    def until(self, ends: tuple[str, ...]) -> tuple[TexNode, ...]:
+        out: list[TexNode] = []
         while self.peek():
             if self.peek() in ends:
                 return tuple(out)
             if self.peek() in ("}", r"\right", r"\end"):
-                raise Unreadable(f"{self.peek()} closes nothing")
+                raise UnreadableTex(f"{self.peek()} closes nothing")
             out.append(self.node())
         if ends:
-            raise Unreadable(f"{ends[0]} is missing")
+            raise UnreadableTex(f"{ends[0]} is missing")
         return tuple(out)
 
-    def group(self) -> tuple[Node, ...]:
+    def group(self) -> tuple[TexNode, ...]:
         """The argument of a macro: {…} or one token."""
         token = self.peek()
         if token[:1].isdigit() and len(token) > 1:  # x^23 is x squared, times 3
@@ -117,47 +117,47 @@ class _Reader:
     def raw(self) -> str:
         """{…} as text."""
         if self.next() != "{":
-            raise Unreadable("a macro has no argument")
+            raise UnreadableTex("a macro has no argument")
         depth, out = 1, []
         while depth:
             if self.at >= len(self.tokens):
-                raise Unreadable("} is missing")
+                raise UnreadableTex("} is missing")
             t = self.tokens[self.at]
             self.at += 1
             depth += (t == "{") - (t == "}")
             out.append(t)
         return "".join(out[:-1])
 
-    def node(self) -> Node:
+    def node(self) -> TexNode:
         t = self.next()
         if t == "{":
             self.at -= 1
             inside = self.group()
-            return Node("group", "{" + write(inside) + "}", (inside,))
+            return TexNode("group", "{" + write(inside) + "}", (inside,))
         if t in ("^", "_"):
             braced = self.peek() == "{"
             inside = self.group()
             body = "{" + write(inside) + "}" if braced else write(inside)
-            return Node("sup" if t == "^" else "sub", t + body, (inside,))
+            return TexNode("sup" if t == "^" else "sub", t + body, (inside,))
         if t == "&":
-            return Node("amp", "&")
+            return TexNode("amp", "&")
         if t[0] != "\\":
             if t in BINARY:
-                return Node("bin", t)
+                return TexNode("bin", t)
             if t in RELATION:
-                return Node("rel", t)
+                return TexNode("rel", t)
             if t in ",;":
-                return Node("punct", t)
+                return TexNode("punct", t)
             if not ((t.isascii() and t.isalnum()) or t[0].isdigit() or t in NARROW or t == "/"):
-                raise Unreadable(f"{t!r} has no place in a formula")
-            return Node("ord", t)
+                raise UnreadableTex(f"{t!r} has no place in a formula")
+            return TexNode("ord", t)
         return self.macro(t[1:])
 
-    def macro(self, name: str) -> Node:
+    def macro(self, name: str) -> TexNode:
         full = "\\" + name
         if name in ("frac", "dfrac", "tfrac"):
             top, bottom = self.group(), self.group()
-            return Node("frac", rf"{full}{{{write(top)}}}{{{write(bottom)}}}", (top, bottom))
+            return TexNode("frac", rf"{full}{{{write(top)}}}{{{write(bottom)}}}", (top, bottom))
         if name == "sqrt":
             index = ""
             if self.peek() == "[":
@@ -166,7 +166,7 @@ class _Reader:
                     index += self.next()
                 self.next()
             inside = self.group()
-            return Node("sqrt", rf"\sqrt{f'[{index}]' if index else ''}{{{write(inside)}}}", (inside,), (index,))
+            return TexNode("sqrt", rf"\sqrt{f'[{index}]' if index else ''}{{{write(inside)}}}", (inside,), (index,))
         if name == "left":
             opening = self.next()
             inside = self.until((r"\right",))
@@ -175,49 +175,49 @@ class _Reader:
             return _bracketed(opening, inside, closing)
         if name in ACCENTS:
             inside = self.group()
-            return Node("group", rf"{full}{{{write(inside)}}}", (inside,))
+            return TexNode("group", rf"{full}{{{write(inside)}}}", (inside,))
         if name in ("text", "textbf", "mathrm", "mathbb", "operatorname", "mathit"):
             body = self.raw()
-            return Node("op" if name == "operatorname" else "text", rf"{full}{{{body}}}", (), (body,))
+            return TexNode("op" if name == "operatorname" else "text", rf"{full}{{{body}}}", (), (body,))
         if name == "begin":
             kind = self.raw().replace(" ", "")
             if kind != "cases":
-                raise Unreadable(f"the environment {kind} inside a formula")
-            rows: list[tuple[Node, ...]] = []
+                raise UnreadableTex(f"the environment {kind} inside a formula")
+            rows: list[tuple[TexNode, ...]] = []
             while True:
                 rows.append(self.until((r"\\", r"\end")))
                 if self.next() == r"\end":
                     break
             if self.raw().replace(" ", "") != kind:
-                raise Unreadable(rf"\begin{{{kind}}} has another end")
+                raise UnreadableTex(rf"\begin{{{kind}}} has another end")
             body = r" \\ ".join(write(r) for r in rows)
-            return Node("cases", rf"\begin{{cases}} {body} \end{{cases}}", tuple(rows))
+            return TexNode("cases", rf"\begin{{cases}} {body} \end{{cases}}", tuple(rows))
         if name.rstrip("lrm") in BIG and name != "big":
-            return Node("big", full + self.next(), (), (name.rstrip("lrm"), name[-1]))
+            return TexNode("big", full + self.next(), (), (name.rstrip("lrm"), name[-1]))
         if name == "\\":
-            return Node("newline", r"\\")
+            return TexNode("newline", r"\\")
         if name in SPACES:
-            return Node("space", full if name != " " else "\\ ", (), (name,))
+            return TexNode("space", full if name != " " else "\\ ", (), (name,))
         if name in NOTHING:
-            return Node("space", full, (), ("0",))
+            return TexNode("space", full, (), ("0",))
         if name in OPERATORS:
-            return Node("op", full, (), (name,))
+            return TexNode("op", full, (), (name,))
         if name in BINARY:
-            return Node("bin", full)
+            return TexNode("bin", full)
         if name in RELATION:
-            return Node("rel", full)
+            return TexNode("rel", full)
         if name in ("{", "}", "|"):
-            return Node("ord", full)
+            return TexNode("ord", full)
         if name in SYMBOLS:
-            return Node("ord", full)
-        raise Unreadable(f"unknown macro {full}")
+            return TexNode("ord", full)
+        raise UnreadableTex(f"unknown macro {full}")
 
 
-def _bracketed(opening: str, inside: tuple[Node, ...], closing: str) -> Node:
-    return Node("left", rf"\left{opening} {write(inside)} \right{closing}", (inside,), (opening, closing))
+def _bracketed(opening: str, inside: tuple[TexNode, ...], closing: str) -> TexNode:
+    return TexNode("left", rf"\left{opening} {write(inside)} \right{closing}", (inside,), (opening, closing))
 
 
-def write(nodes: tuple[Node, ...] | list[Node]) -> str:
+def write(nodes: tuple[TexNode, ...] | list[TexNode]) -> str:
     """LaTeX of nodes."""
     out = ""
     for n in nodes:
@@ -229,7 +229,7 @@ def write(nodes: tuple[Node, ...] | list[Node]) -> str:
     return out
 
 
-def leaves(nodes: tuple[Node, ...]) -> Iterator[Node]:
+def leaves(nodes: tuple[TexNode, ...]) -> Iterator[TexNode]:
     """All nodes, depth first."""
     for n in nodes:
         yield n

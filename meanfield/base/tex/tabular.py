@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from meanfield.base.tex.lines import lines
 from meanfield.base.tex.prose import prose, wrapped
-from meanfield.base.tex.read import Unreadable, read
+from meanfield.base.tex.read import UnreadableTex, read
 from meanfield.base.tex.width import SIZES, column, measure, text_width
 
 _COLSEP = 6.0  # points: half the space between two columns of a tabular
@@ -31,7 +31,7 @@ def stacked(rows: Iterable[str]) -> str:
         words = re.fullmatch(r"\\text\{([^{}]*(?:\\[{}][^{}]*)*)\}", row.strip())
         try:
             found += [rf"\text{{{t}}}" for t in wrapped(words[1], limit)] if words else lines(row.strip(), limit)
-        except Unreadable:  # a word or a formula of somebody else
+        except UnreadableTex:  # a word or a formula of somebody else
             found.append(row.strip())
     return "\\begin{align*}\n& " + " \\\\\n& ".join(found) + "\n\\end{align*}"
 

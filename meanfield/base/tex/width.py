@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 
-from meanfield.base.tex.read import BIG, BINARY, ITALIC, NARROW, RELATION, ROMAN, SPACES, SYMBOLS, Node, read
+from meanfield.base.tex.read import BIG, BINARY, ITALIC, NARROW, RELATION, ROMAN, SPACES, SYMBOLS, TexNode, read
 
 TEXTWIDTH = 345.0  # pt, \textwidth of an article at 10 pt
 #: size of the document's text → points per quad of its text, script and scriptscript letters
@@ -61,7 +61,7 @@ def width(text: str, size: str = "normalsize") -> float:
 
 
 @lru_cache(maxsize=65536)
-def measure(nodes: tuple[Node, ...], size: str = "normalsize", style: int = -1) -> Box:
+def measure(nodes: tuple[TexNode, ...], size: str = "normalsize", style: int = -1) -> Box:
     """The box of nodes set in a style: -1 display, 0 text, 1 script, 2 scriptscript."""
     quad = SIZES[size][max(style, 0)]
     space = quad / 1000 if style <= 0 else 0.0  # TeX drops the spaces between atoms in scripts
@@ -106,7 +106,7 @@ def measure(nodes: tuple[Node, ...], size: str = "normalsize", style: int = -1) 
     return Box(wide, height, depth)
 
 
-def _one(n: Node, size: str, style: int, quad: float) -> Box:
+def _one(n: TexNode, size: str, style: int, quad: float) -> Box:
     up, down = 0.7 * quad, 0.2 * quad
     if n.kind == "space":
         return Box(SPACES.get(n.detail[0], 0) * quad / 1000, 0.0, 0.0)
@@ -143,7 +143,7 @@ def _one(n: Node, size: str, style: int, quad: float) -> Box:
     return Box(text_width(n.text, quad), up, down)  # a number
 
 
-def _cases(n: Node, size: str, quad: float) -> Box:
+def _cases(n: TexNode, size: str, quad: float) -> Box:
     cells = [_split(r, "amp") for r in n.parts]
     boxes = [[measure(c, size, 0) for c in row] for row in cells]
     columns = max(len(r) for r in boxes)
@@ -152,8 +152,8 @@ def _cases(n: Node, size: str, quad: float) -> Box:
     return Box(wide + (columns - 1) * quad + 1.25 * quad, tall / 2 + 0.25 * quad, tall / 2 - 0.25 * quad)
 
 
-def _split(nodes: tuple[Node, ...], kind: str) -> list[tuple[Node, ...]]:
-    out: list[list[Node]] = [[]]
+def _split(nodes: tuple[TexNode, ...], kind: str) -> list[tuple[TexNode, ...]]:
+    out: list[list[TexNode]] = [[]]
     for n in nodes:
         if n.kind == kind:
             out.append([])
@@ -174,7 +174,7 @@ def _delimiter(mark: str, tall: float, quad: float) -> float:
     return scale * quad * next(w for h, w in _BRACKET if tall <= h)
 
 
-def bracket_size(nodes: tuple[Node, ...], size: str) -> str:
+def bracket_size(nodes: tuple[TexNode, ...], size: str) -> str:
     r"""The macro among \big, \Big, \bigg, \Bigg whose brackets cover nodes."""
     quad = SIZES[size][0]
     tall = _covered(measure(nodes, size), quad)

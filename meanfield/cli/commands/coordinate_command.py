@@ -13,12 +13,12 @@ from meanfield.cli.terminal import output as out
 from meanfield.cli.terminal.options import (
     Act,
     Architecture,
-    Form,
     Json,
     Latex,
     Mu,
     Norm,
     Output,
+    OutputForm,
     Param,
     Skip,
     chosen,
@@ -87,7 +87,7 @@ def coordinate_check(
     from meanfield.parametrizations.published import parametrization
 
     drawing = output is not None and output.suffix.lower() in FORMATS
-    form: Form = Form(json, latex, target(output, ())) if drawing else chosen(json, output, latex)
+    form: OutputForm = OutputForm(json, latex, target(output, ())) if drawing else chosen(json, output, latex)
     theory = theory_of(act, residual, mu, param, norm, architecture)
     needs_numbers(theory)
     own = parametrization(scheme, optimizer=optimizer)
@@ -111,7 +111,7 @@ def coordinate_check(
         raise typer.Exit(1)
 
 
-def _answer(found: Any, form: Form, drawing: bool, inputs: dict[str, Any]) -> None:
+def _answer(found: Any, form: OutputForm, drawing: bool, inputs: dict[str, Any]) -> None:
     if drawing:
         found.save(form.path)
         out.emit(str(found), None)

@@ -72,7 +72,7 @@ def critical(
     """
     form = chosen(json, output, latex)
     theory = theory_of(act, residual, mu, param, norm, architecture, batch=batch)
-    place, start = _place(theory, sigma_w, sigma_b, input_norm)
+    point, start = _point(theory, sigma_w, sigma_b, input_norm)
     if free := [s.name for phi in theory.activations for s in phi.free_parameters]:
         name = min(free)
         raise MeanFieldError(f"The parameter {name} must be a number here; give it as --param {name}=...")
@@ -80,16 +80,16 @@ def critical(
     with out.working(f"Criticality of {describe(theory.block)}"):
         line = theory.critical_line()
         points = points_with_laws(theory) if line.has_points else None
-        if place:
-            fixed = theory.fixed_points(**place)
-            phase = _phase(theory, place, start)
+        if point:
+            fixed = theory.fixed_points(**point)
+            phase = _phase(theory, point, start)
     rows = [*line_rows(line), *(point_rows(points) if points is not None else ())]
     if fixed is not None:
-        at = ", ".join(f"{k} = {v}" for k, v in place.items())
+        at = ", ".join(f"{k} = {v}" for k, v in point.items())
         rows += [*fixed_rows(fixed, at), *phase_rows(phase, at, start)]
     table = Table(f"Criticality: {describe(theory.block)}", tuple(rows))
     if form.json:
-        inputs = {**out.about(theory), **place, **({"input_norm": start} if place else {})}
+        inputs = {**out.about(theory), **point, **({"input_norm": start} if point else {})}
         results = {
             "line": line,
             **(points.data() if points is not None else {}),
@@ -151,7 +151,7 @@ def phase_diagram(
         typer.echo(out.wrapped(str(diagram)) + ("" if path is not None else f"\n\n{drawn(diagram)}"))
 
 
-def _place(
+def _point(
     theory: Theory, sigma_w: str | None, sigma_b: str | None, norm: str | None
 ) -> tuple[dict[str, Any], sp.Expr]:
     """({sigma_w, sigma_b}, Q0), exact; the first is empty where none was asked for."""
@@ -171,17 +171,17 @@ def _place(
             f"Fixed points need a number for --mu, but the name {skip.mu.name!r} was given; leave out "
             "--sigma-w and --sigma-b to keep it symbolic."
         )
-    place = {k: number(str(v), option(k)) for k, v in given.items()}
+    point = {k: number(str(v), option(k)) for k, v in given.items()}
     start = number(norm or "1", "--input-norm")
-    for name, value in [*place.items(), ("input_norm", start)]:
+    for name, value in [*point.items(), ("input_norm", start)]:
         if value < 0:
             raise MeanFieldError(f"{option(name)} must be ≥ 0, but {value} was given.")
-    return place, start
+    return point, start
 
 
-def _phase(theory: Theory, place: dict[str, Any], start: sp.Expr) -> Phase | str:
+def _phase(theory: Theory, point: dict[str, Any], start: sp.Expr) -> Phase | str:
     """The phase there, or why it is not decided (K¹ within the error of an unstable fixed point)."""
     try:
-        return theory.phase(input_norm=start, **place)
+        return theory.phase(input_norm=start, **point)
     except MeanFieldError as error:
         return str(error)

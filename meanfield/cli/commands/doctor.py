@@ -36,7 +36,7 @@ def doctor(json: Json = False, output: Output = None) -> None:
     """
     form = chosen(json, output)
     found = findings()
-    text = out.document("doctor", {}, found) if form.json else told(found)
+    text = out.document("doctor", {}, found) if form.json else report_text(found)
     out.emit(text, form.path)
     if not found["works"]:
         raise typer.Exit(1)
@@ -94,7 +94,7 @@ def _trial() -> tuple[float, float, str]:
     return time.perf_counter() - begun, off, wrong
 
 
-def told(found: dict[str, Any]) -> str:
+def report_text(found: dict[str, Any]) -> str:
     """The same as text."""
     lines = [f"meanfield {found['meanfield']}, Python {found['python']}, {found['machine']}", ""]
     for name, one in found["needed"].items():

@@ -14,12 +14,12 @@ from meanfield.cli.terminal.options import (
     Architecture,
     Batch,
     Decay,
-    Form,
     Json,
     Latex,
     Mu,
     Norm,
     Output,
+    OutputForm,
     Param,
     Skip,
     Total,
@@ -29,7 +29,7 @@ from meanfield.cli.terminal.options import (
 )
 from meanfield.cli.terminal.reading import number, rate, theory_of
 from meanfield.networks.architectures import LETTERS, decays
-from meanfield.presentation.tables import Row, Table
+from meanfield.presentation.tables import Table, TableRow
 from meanfield.symbolic.recursions.naming import describe
 from meanfield.theory.theory import Theory
 
@@ -153,7 +153,7 @@ def _of_correlators(
     values: dict,
     rates: dict,
     order: int | None,
-    form: Form,
+    form: OutputForm,
 ) -> None:
     """The laws of Θ and of normalized correlators, at one place or at each critical point."""
     from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
@@ -164,16 +164,16 @@ def _of_correlators(
         for point in theory.critical_points():
             at = f"sigma_w = {float(point.sigma_w.value):.10g}, sigma_b = {float(point.sigma_b.value):.10g}"
             places.append((f"At the critical point {at}", {"at": point}))
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     data: list[dict[str, Any]] = []
     with out.working(f"Large depth of {describe(theory.block)}"):
         for section, place in places:
             for name in names:
                 found = theory.depth_law(name, order=order, **place, **rates)
                 assert isinstance(found, CorrelatorLaw)
-                rows.append(Row(section, found.name, found.law, found.latex_name, found.regime))
+                rows.append(TableRow(section, found.name, found.law, found.latex_name, found.regime))
                 if found.exact is not None:
-                    rows.append(Row(section, f"{found.name}, exactly", found.exact, found.latex_name))
+                    rows.append(TableRow(section, f"{found.name}, exactly", found.exact, found.latex_name))
                 place_data = {"at": section} if "at" in place else {}
                 data.append({**place_data, **found.data()})
     if not rows:
@@ -182,7 +182,7 @@ def _of_correlators(
     _print(theory, ",".join(names), given, rows, {"laws": data}, form)
 
 
-def _further(theory: Theory, quantity: str, values: dict, order: int, form: Form) -> None:
+def _further(theory: Theory, quantity: str, values: dict, order: int, form: OutputForm) -> None:
     """The law of one quantity with further terms."""
     with out.working(f"Large depth of {describe(theory.block)}"):
         found = theory.depth_law(quantity, order=order, **values)
@@ -193,7 +193,7 @@ def _further(theory: Theory, quantity: str, values: dict, order: int, form: Form
     out.emit(text, form.path)
 
 
-def _print(theory: Theory, quantity: str, values: dict, rows: list[Row], data: Any, form: Form) -> None:
+def _print(theory: Theory, quantity: str, values: dict, rows: list[TableRow], data: Any, form: OutputForm) -> None:
     table = Table(f"Large depth: {describe(theory.block)}", tuple(rows))
     if form.json:
         text = out.document("law", {**out.about(theory), "quantity": quantity, **values}, data)
@@ -202,9 +202,9 @@ def _print(theory: Theory, quantity: str, values: dict, rows: list[Row], data: A
     out.emit(text, form.path)
 
 
-def _at_points(theory: Theory, quantity: str) -> list[Row]:
+def _at_points(theory: Theory, quantity: str) -> list[TableRow]:
     """The law of one quantity at each critical point."""
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for point in theory.critical_points():
         place = ", ".join(
             f"{n} = {float(s.value):.10g}" for n, s in (("sigma_w", point.sigma_w), ("sigma_b", point.sigma_b))

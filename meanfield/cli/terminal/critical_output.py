@@ -13,7 +13,7 @@ from meanfield.base.answers.export import plain
 from meanfield.base.answers.results import Solution, Status
 from meanfield.base.leading import Registry
 from meanfield.cli.terminal import output as out
-from meanfield.presentation.tables import Row, tex
+from meanfield.presentation.tables import TableRow, tex
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.criticality.critical_lines import CriticalLine
 from meanfield.symbolic.criticality.critical_points import CriticalPoint, CriticalPoints
@@ -24,14 +24,14 @@ from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoints
 DIGITS = 13  # of a certified number in a table; the JSON document holds all
 MAP = (60, 20)  # characters of a map of phases
 MARKS = "o#="  # in the order of diagrams.PHASES
-TWINS = "O@%"  # the same where other input norms end elsewhere
+SPLIT_MARKS = "O@%"  # the same where other input norms end elsewhere
 
 
 # -------------------------------------------------------------------------------------------------------- table rows
 
 
 @dataclass(frozen=True)
-class Words:
+class Wording:
     """A table value with its own LaTeX."""
 
     text: str
@@ -59,69 +59,70 @@ def _digits(found: Solution) -> Any:
     """A number as decimals, or as it is where those say less."""
     value = found.value
     if value == sp.oo:
-        return Words("infinite", r"\infty")
+        return Wording("infinite", r"\infty")
     return value if value is sp.nan or value.is_Rational or value.free_symbols else _decimal(sp.N(value, 20))
 
 
-def _shown(name: str, found: Solution, section: str, symbol: str) -> list[Row]:
+def _shown(name: str, found: Solution, section: str, symbol: str) -> list[TableRow]:
     """A number as a row; an exact one that does not show its size is followed by its digits."""
     value = found.value
     if value == sp.oo or value is sp.nan:
-        return [Row(section, name, _digits(found), symbol, found.message)]
+        return [TableRow(section, name, _digits(found), symbol, found.message)]
     if found.status is not Status.EXACT:
-        return [Row(section, name, rounded(value), symbol)]
-    rows = [Row(section, name, value, symbol)]
+        return [TableRow(section, name, rounded(value), symbol)]
+    rows = [TableRow(section, name, value, symbol)]
     number, rest = value.as_independent(*value.free_symbols, as_Add=False)
     if not number.is_Rational:
-        rows.append(Row(section, f"{name}, in digits", _decimal(sp.N(number, 20)) * rest, symbol))
+        rows.append(TableRow(section, f"{name}, in digits", _decimal(sp.N(number, 20)) * rest, symbol))
     return rows
 
 
 #: the rows of a line, by its type
-LINES: Registry[type, Callable[[Any, str], list[Row]]] = Registry()
+LINES: Registry[type, Callable[[Any, str], list[TableRow]]] = Registry()
 SECTIONS = {True: "Critical line (chi_J* = 1)", False: "Order and chaos of tokens"}  # by whether it has points
 
 
-def line_rows(line: Any) -> list[Row]:
+def line_rows(line: Any) -> list[TableRow]:
     """The critical line as table rows."""
     section = SECTIONS[line.has_points]
     if line.kind in ("everywhere", "none", "unknown"):
-        where = Words(line.kind, rf"\text{{{line.kind}}}")
-        return [Row(section, "line", where, r"\chi_J^\ast = 1" if line.has_points else r"\text{line}", line.message)]
+        where = Wording(line.kind, rf"\text{{{line.kind}}}")
+        condition = r"\chi_J^\ast = 1" if line.has_points else r"\text{line}"
+        return [TableRow(section, "line", where, condition, line.message)]
     return LINES[type(line)](line, section)
 
 
 @LINES.adds(OrderChaosLine)
-def _condition(line: OrderChaosLine, section: str) -> list[Row]:
-    return [Row(section, "0", line.condition, "0", f"ordered where < 0; {line.message}")]
+def _condition(line: OrderChaosLine, section: str) -> list[TableRow]:
+    return [TableRow(section, "0", line.condition, "0", f"ordered where < 0; {line.message}")]
 
 
 @LINES.adds(CriticalLine)
-def _curve(line: CriticalLine, section: str) -> list[Row]:
+def _curve(line: CriticalLine, section: str) -> list[TableRow]:
     values = [
         (name, e, symbol)
         for name, e, symbol in (("sigma_w", line.sigma_w, r"\sigma_w"), ("sigma_b", line.sigma_b, r"\sigma_b"))
         if e is not None
     ]
-    rows = [Row(section, name, rounded(e), symbol) for name, e, symbol in values]
+    rows = [TableRow(section, name, rounded(e), symbol) for name, e, symbol in values]
     if line.kind != "parametric" and not values[-1][1].free_symbols and not values[-1][1].is_Rational:
         name, e, symbol = values[-1]
-        rows.append(Row(section, f"{name}, in digits", _decimal(sp.N(e, 20)), symbol))
+        rows.append(TableRow(section, f"{name}, in digits", _decimal(sp.N(e, 20)), symbol))
     return [*rows[:-1], replace(rows[-1], remark=line.message)]
 
 
-def point_rows(found: CriticalPoints) -> list[Row]:
+def point_rows(found: CriticalPoints) -> list[TableRow]:
     """Every critical point as table rows, and what is known of others."""
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for i, p in enumerate(found, 1):
         section = f"Critical point {i if len(found) > 1 else ''}".rstrip() + f" ({_kind(p)})"
         if p.K.value.free_symbols:
-            rows.append(Row(section, "K*", Words("any K", r"\text{any } K"), r"K^\ast", p.K.message))
+            rows.append(TableRow(section, "K*", Wording("any K", r"\text{any } K"), r"K^\ast", p.K.message))
         else:
             rows += _shown("K*", p.K, section, r"K^\ast")
         rows += _shown("sigma_w", p.sigma_w, section, r"\sigma_w") + _shown("sigma_b", p.sigma_b, section, r"\sigma_b")
         if p.zeta_K is not None and p.kind not in ("scale-invariant", "logarithmic"):
-            rows.append(Row(section, "zeta_K", p.zeta_K, r"\zeta_K", "K^l - K* falls like l^(-zeta_K)"))
+            rows.append(TableRow(section, "zeta_K", p.zeta_K, r"\zeta_K", "K^l - K* falls like l^(-zeta_K)"))
         if p.zeta is not None:
             rows += _shown("zeta", p.zeta, section, r"\zeta")
             rows[-1] = replace(rows[-1], remark="J^(1,l) goes like l^(-zeta)")
@@ -130,7 +131,10 @@ def point_rows(found: CriticalPoints) -> list[Row]:
                 plain = all(t.coefficient.is_Rational for t in law.law.terms if t.coefficient.is_number)
                 rows += out.law_rows(quantity, _short(law), section, digits=not plain)
     number = sp.Integer(len(found))
-    return [*rows, Row("All critical points", "isolated points", number, r"\text{isolated points}", _status(found))]
+    return [
+        *rows,
+        TableRow("All critical points", "isolated points", number, r"\text{isolated points}", _status(found)),
+    ]
 
 
 def _status(found: CriticalPoints | FixedPoints) -> str:
@@ -147,53 +151,53 @@ def _short(law: DepthLaw) -> DepthLaw:
     return replace(law, terms=terms)
 
 
-def fixed_rows(found: FixedPoints, at: str) -> list[Row]:
+def fixed_rows(found: FixedPoints, at: str) -> list[TableRow]:
     """Every fixed point at one place as table rows."""
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for i, p in enumerate(found, 1):
         section = f"Fixed point {i if len(found) > 1 else ''}".rstrip() + f" at {at} ({p.stability}, {p.phase})"
         if p.K.value.free_symbols:
-            rows.append(Row(section, "K*", Words("any K", r"\text{any } K"), r"K^\ast", p.K.message))
+            rows.append(TableRow(section, "K*", Wording("any K", r"\text{any } K"), r"K^\ast", p.K.message))
         else:
             rows += _shown("K*", p.K, section, r"K^\ast")
         rows += _shown("chi_J", p.chi_J, section, r"\chi_J") + _shown("chi_K", p.chi_K, section, r"\chi_K")
-        rows.append(Row(section, "xi", _layers(p.xi), r"\xi"))
+        rows.append(TableRow(section, "xi", _layers(p.xi), r"\xi"))
         if p.stability != "neutral":
-            rows.append(Row(section, "basin", _interval(p.basin), r"K^1"))
+            rows.append(TableRow(section, "basin", _interval(p.basin), r"K^1"))
     section = f"All fixed points at {at}"
     if found.unbounded:
-        rows.append(Row(section, "unbounded from", _interval(found.unbounded), r"K^\ell \to \infty:\ K^1"))
-    return [*rows, Row(section, "number", sp.Integer(len(found)), r"\text{number}", _status(found))]
+        rows.append(TableRow(section, "unbounded from", _interval(found.unbounded), r"K^\ell \to \infty:\ K^1"))
+    return [*rows, TableRow(section, "number", sp.Integer(len(found)), r"\text{number}", _status(found))]
 
 
-def phase_rows(phase: Phase | str | None, at: str, norm: sp.Expr) -> list[Row]:
+def phase_rows(phase: Phase | str | None, at: str, norm: sp.Expr) -> list[TableRow]:
     """Where a network with this input ends, as table rows."""
     section = f"Phase at {at}, Q0 = {norm}"
     if not isinstance(phase, Phase):
-        return [Row(section, "phase", Words("undecided", r"\text{undecided}"), r"\text{phase}", phase or "")]
+        return [TableRow(section, "phase", Wording("undecided", r"\text{undecided}"), r"\text{phase}", phase or "")]
     more = "Other input norms end in another state." if phase.bistable else ""
-    rows = [Row(section, "phase", Words(phase.name, rf"\text{{{phase.name}}}"), r"\text{phase}", more)]
+    rows = [TableRow(section, "phase", Wording(phase.name, rf"\text{{{phase.name}}}"), r"\text{phase}", more)]
     if phase.fixed_point is None:
-        rows.append(Row(section, "K* reached", Words("none: K grows without bound", r"\infty"), r"K^\ast"))
+        rows.append(TableRow(section, "K* reached", Wording("none: K grows without bound", r"\infty"), r"K^\ast"))
     elif not phase.fixed_point.K.value.free_symbols:
-        rows.append(Row(section, "K* reached", _digits(phase.fixed_point.K), r"K^\ast"))
-    rows.append(Row(section, "chi_J*", _digits(phase.chi_J), r"\chi_J^\ast"))
-    return [*rows, Row(section, "xi", _layers(phase.xi), r"\xi")]
+        rows.append(TableRow(section, "K* reached", _digits(phase.fixed_point.K), r"K^\ast"))
+    rows.append(TableRow(section, "chi_J*", _digits(phase.chi_J), r"\chi_J^\ast"))
+    return [*rows, TableRow(section, "xi", _layers(phase.xi), r"\xi")]
 
 
-def _layers(xi: float) -> Words:
+def _layers(xi: float) -> Wording:
     if xi == float("inf"):
-        return Words("infinite", r"\infty")
+        return Wording("infinite", r"\infty")
     if xi != xi:  # whether chi_J is 1 is not decided
-        return Words("not known", r"\text{not known}")
-    return Words(f"{xi:.{DIGITS}g} layers", rf"{xi:.{DIGITS}g}\text{{ layers}}")
+        return Wording("not known", r"\text{not known}")
+    return Wording(f"{xi:.{DIGITS}g} layers", rf"{xi:.{DIGITS}g}\text{{ layers}}")
 
 
-def _interval(ends: tuple[sp.Expr, sp.Expr] | None) -> Words:
+def _interval(ends: tuple[sp.Expr, sp.Expr] | None) -> Wording:
     if ends is None:
-        return Words("no open set of K^1", r"\text{no open set}")
+        return Wording("no open set of K^1", r"\text{no open set}")
     low, high = (e if e in (sp.oo, 0) or len(str(e)) < DIGITS else _decimal(sp.N(e, 20)) for e in ends)
-    return Words(f"K^1 in ({low}, {high})", rf"\in \left({tex(low)}, {tex(high)}\right)")
+    return Wording(f"K^1 in ({low}, {high})", rf"\in \left({tex(low)}, {tex(high)}\right)")
 
 
 # -------------------------------------------------------------------------------------------------------------- JSON
@@ -241,7 +245,7 @@ def phase_map(diagram: Any) -> str:
     def mark(row: tuple[int, int, int], column: tuple[int, int, int]) -> str:
         found = np.argwhere(twin[row[1] : row[2], column[1] : column[2]])
         i, j = (row[0], column[0]) if not len(found) else (row[1] + found[0][0], column[1] + found[0][1])
-        return "?" if lost[i, j] else (TWINS if twin[i, j] else MARKS)[phase[i, j]]
+        return "?" if lost[i, j] else (SPLIT_MARKS if twin[i, j] else MARKS)[phase[i, j]]
 
     return character_map(diagram, mark, _legend(diagram))
 
@@ -277,7 +281,7 @@ def _legend(diagram: Any) -> str:
 
     names = [f"{mark} {name}" for mark, name in zip(MARKS, PHASES)]
     if diagram.bistable.any():
-        names.append(f"{' '.join(TWINS[:2])} the same, but other input norms end elsewhere")
+        names.append(f"{' '.join(SPLIT_MARKS[:2])} the same, but other input norms end elsewhere")
     if _lost(diagram).any():
         names.append("? not a number")
     return ", ".join(names)

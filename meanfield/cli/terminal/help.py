@@ -41,7 +41,7 @@ class Command(typer.core.TyperCommand):
             raise
 
 
-class Group(typer.core.TyperGroup):
+class ProgramGroup(typer.core.TyperGroup):
     """The program."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -57,7 +57,7 @@ class Group(typer.core.TyperGroup):
         return _untyped(super().get_params(ctx))
 
 
-def told(function: Any, example: str) -> str:
+def help_text(function: Any, example: str) -> str:
     """The help of a verb: what it does, an example, then the rest of its docstring, a line for each paragraph, as
     terminals of any width break it."""
     first, *rest = (" ".join(part.split()) for part in inspect.cleandoc(function.__doc__).split("\n\n"))

@@ -113,7 +113,7 @@ def target(path: Path | None, suffixes: tuple[str, ...]) -> Path | None:
     return path
 
 
-class Form(NamedTuple):
+class OutputForm(NamedTuple):
     """How a verb answers: whether as JSON, whether as LaTeX, and into which file."""
 
     json: bool
@@ -121,7 +121,7 @@ class Form(NamedTuple):
     path: Path | None
 
 
-def chosen(json: bool, output: Path | None, latex: bool | None = None) -> Form:
+def chosen(json: bool, output: Path | None, latex: bool | None = None) -> OutputForm:
     """The form that --json, --latex and --output ask for; latex: None of a verb that has none.
 
     Raises: MeanFieldError for two formats, a suffix that is none, and a folder that does not exist.
@@ -132,7 +132,7 @@ def chosen(json: bool, output: Path | None, latex: bool | None = None) -> Form:
     suffix = "" if path is None else path.suffix.lower()
     if (json and suffix not in ("", ".json")) or (latex and suffix not in ("", ".tex")):
         raise MeanFieldError(f"-o {path} and {'--json' if json else '--latex'} were both given; choose one.")
-    return Form(json or suffix == ".json", bool(latex) or suffix == ".tex", path)
+    return OutputForm(json or suffix == ".json", bool(latex) or suffix == ".tex", path)
 
 
 def option(name: str) -> str:

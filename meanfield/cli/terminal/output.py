@@ -24,7 +24,7 @@ from meanfield.base.quantities import QUANTITIES
 from meanfield.functions.activations import Activation, activation, activations
 from meanfield.networks.folds import chain, skip_of
 from meanfield.networks.records import FIRST, WEIGHTS, Network, Nonlinearity, Param, mlp
-from meanfield.presentation.tables import APART, Row, Table, slopes, title
+from meanfield.presentation.tables import APART, Table, TableRow, slopes, title
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import closed
@@ -128,22 +128,24 @@ def derivation(theory: Theory, laws: Laws) -> Table:
     recursion, rows = theory.one_input, []
     pair = None if theory.kind else theory.two_inputs.only("K_ab")
     for symbol, e in (*recursion.block.lets, *(pair.block.lets if pair else ())):
-        rows.append(Row("On the way", str(symbol), shown(e), tex(symbol), nodes=_nodes(e)))
+        rows.append(TableRow("On the way", str(symbol), shown(e), tex(symbol), nodes=_nodes(e)))
     last = ((pair.state[-1], pair.block.next[-1]),) if pair else ()
     for v, e in (*zip(recursion.state, recursion.block.next), *last):
         name = QUANTITIES[v.name].latex
         jump = "φ jumps, so ⟨φ′²⟩ is infinite at infinite width." if e == sp.oo else ""
-        rows.append(Row("One layer deeper", f"{v.name}'", shown(e), name.replace(r"\ell", r"\ell+1"), jump, _nodes(e)))
+        rows.append(
+            TableRow("One layer deeper", f"{v.name}'", shown(e), name.replace(r"\ell", r"\ell+1"), jump, _nodes(e))
+        )
     finite = [v for v, e in zip(recursion.state, recursion.block.next) if e != sp.oo]
     for v in finite:
         first = QUANTITIES[v.name].latex.replace(r"\ell", "1")
-        rows.append(Row("First layer (l = 1)", f"{v.name}^1", v.initial, first))
+        rows.append(TableRow("First layer (l = 1)", f"{v.name}^1", v.initial, first))
     for name, e in slopes(theory.auxiliary if theory.kind == "batch" else recursion, theory.kind).items():
         if name != "chi_K" and len(finite) == 1:  # J is infinite, and so is its slope
             continue
         symbol = rf"\chi_{{{name[4:]}}}".replace("Delta", r"\Delta")
         remark = APART if theory.kind == "batch" and name == "chi_K" else ""
-        rows.append(Row("Susceptibilities", name, shown(e), symbol, remark, _nodes(e)))
+        rows.append(TableRow("Susceptibilities", name, shown(e), symbol, remark, _nodes(e)))
     for quantity, law in laws.items():
         rows += law_rows(quantity, law, "Large depth, any sigma_w > 0")
     return Table(title(theory.block, theory.kind), tuple(rows))
@@ -153,35 +155,35 @@ def maps(theory: Theory, names: tuple[str, ...], weights: str) -> Table:
     """The maps of the named quantities and of what they depend on, with their values at layer 1."""
     recursion, rows = theory.recursion(*names), []
     for symbol, e in recursion.block.lets:
-        rows.append(Row("On the way", str(symbol), shown(e), tex(symbol), nodes=_nodes(e)))
+        rows.append(TableRow("On the way", str(symbol), shown(e), tex(symbol), nodes=_nodes(e)))
     for section in ("One layer deeper", "First layer (l = 1)"):
         for v, e in zip(recursion.state, recursion.block.next):
             symbol = QUANTITIES[v.name].latex if v.name in QUANTITIES else tex(v.symbol) + r"^{\ell}"
             first = section.startswith("First")
             if first:
-                rows.append(Row(section, f"{v.name}^1", v.initial, symbol.replace(r"\ell", "1")))
+                rows.append(TableRow(section, f"{v.name}^1", v.initial, symbol.replace(r"\ell", "1")))
             else:
                 deeper = symbol.replace(r"\ell", r"\ell+1")
-                rows.append(Row(section, f"{v.name}'", shown(e), deeper, nodes=_nodes(e)))
+                rows.append(TableRow(section, f"{v.name}'", shown(e), deeper, nodes=_nodes(e)))
     law = "" if weights == "gaussian" else f", {weights} weights"
     return Table(f"Large-width theory: {describe(theory.block)}{law}", tuple(rows))
 
 
 def law_rows(
     quantity: str, law: DepthLaw | ScheduledLaw | MeanFieldError, section: str, digits: bool = False
-) -> list[Row]:
+) -> list[TableRow]:
     """A large-depth law as table rows (with `digits`, also as decimals); one that is not known says why."""
     from meanfield.presentation.phase_tables import ScheduledLaw, quantity_tex
 
     if isinstance(law, ScheduledLaw):
         value, of = (law.growth.log, "log ") if law.growth.leading else (law.expr, "")
-        rows = [Row(section, f"{of}{quantity}", value, quantity_tex(quantity), f"{law.regime} ({law.basin})")]
-        return rows + [Row(section, f"{of}{quantity}, in digits", sp.N(value, 8), quantity_tex(quantity))] * digits
+        rows = [TableRow(section, f"{of}{quantity}", value, quantity_tex(quantity), f"{law.regime} ({law.basin})")]
+        return rows + [TableRow(section, f"{of}{quantity}, in digits", sp.N(value, 8), quantity_tex(quantity))] * digits
     symbol = QUANTITIES[quantity].latex
     name, symbol = ("log J^(1,l)", rf"\log {symbol}") if quantity == "J" else (f"{quantity}^l", symbol)
     if isinstance(law, MeanFieldError):
-        return [Row(section, name, "not known", symbol, str(law))]
-    rows = [Row(section, name, law.law, symbol, law.regime)]
+        return [TableRow(section, name, "not known", symbol, str(law))]
+    rows = [TableRow(section, name, law.law, symbol, law.regime)]
     value = sp.Add(*[sp.N(p, 8) for p in law.law.parts()])
     if (
         digits
@@ -189,7 +191,7 @@ def law_rows(
         and not law.law.expr.has(sp.Float)
         and {s.name for s in value.free_symbols} <= {"l", "C"}
     ):
-        rows.append(Row(section, f"{name}, in digits", value, symbol))
+        rows.append(TableRow(section, f"{name}, in digits", value, symbol))
     return rows
 
 

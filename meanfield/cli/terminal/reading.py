@@ -12,8 +12,8 @@ from meanfield.functions.reading.parser import number
 from meanfield.networks.architectures import decays, keywords
 from meanfield.networks.folds import skip_of
 from meanfield.networks.records import NORMS, WEIGHTS, Param
-from meanfield.theory.asked import positions
 from meanfield.theory.deriving import derive
+from meanfield.theory.queries import coupled_positions
 from meanfield.theory.theory import Theory
 
 DEEPEST = 10_000_000  # layers kept in memory at once
@@ -111,7 +111,7 @@ def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
     """The quantities to show, from --quantities or the default for one or two inputs."""
     known = (*filter(of_two, QUANTITIES), *ONE_INPUT) if two else ONE_INPUT + GRADIENTS + FINITE_WIDTH
     if theory.kind:
-        known = positions.KNOWN
+        known = coupled_positions.KNOWN
     if text is None and theory.kind:
         return ("K", "K_ab", *theory.default_quantities[1:])
     if text is None:
@@ -142,7 +142,7 @@ def maps_wanted(text: str | None, steps: bool) -> tuple[str, ...]:
     return names
 
 
-def carried(names: tuple[str, ...], two: bool) -> tuple[str, ...] | None:
+def propagated(names: tuple[str, ...], two: bool) -> tuple[str, ...] | None:
     """What `propagate` is asked for: c of two inputs of any norms is read off their covariances."""
     if two and set(names) <= {*COVARIANCES, "c"}:
         return None

@@ -24,7 +24,7 @@ from meanfield.empirical.cuda.launches import LAUNCHES, refusal
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.operations.operation import Join
 from meanfield.empirical.network.operations.operation_walk import Passage, Site, Stack, placed, walk
-from meanfield.empirical.network.operations.operations import AddSaved, Affine, MultiplySaved, Save, Swap
+from meanfield.empirical.network.operations.operations import AddSaved, DenseOperation, MultiplySaved, Save, Swap
 from meanfield.empirical.network.shapes import Shapes
 from meanfield.empirical.observables.measurement import MeasurementPlan
 from meanfield.empirical.observables.norms import PROBE_ROLE
@@ -54,7 +54,7 @@ def check_cuda(plan: MeasurementPlan) -> None:
     for one in ensemble.operations:
         if type(one) not in LAUNCHES and not isinstance(one, _OF_STACK):
             raise refusal(f"the network has {type(one).__name__}, which has no kernel there")
-    laws = {ensemble.input_layer.law, *(one.law for one in ensemble.operations if isinstance(one, Affine))}
+    laws = {ensemble.input_layer.law, *(one.law for one in ensemble.operations if isinstance(one, DenseOperation))}
     if ensemble.sampler == "explicit" and laws != {"gaussian"}:
         if "uniform" in laws:
             raise refusal("uniform weights are not available: normal ones alone are drawn there")

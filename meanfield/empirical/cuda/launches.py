@@ -13,7 +13,7 @@ from meanfield.empirical.cuda.compilation import geometry, kernel
 from meanfield.empirical.functions.groups import group_functions
 from meanfield.empirical.network.operations.operations import (
     Adapt,
-    Affine,
+    DenseOperation,
     Map,
     Multiply,
     Normalize,
@@ -105,8 +105,8 @@ def _project(batch: Any, operation: Project, site: Any, x: Any, out: Any) -> Non
         _weigh(batch, operation.dense(site.layer), site, x, out)
 
 
-@on_device(Affine)
-def _weigh(batch: Any, operation: Affine, site: Any, x: Any, out: Any) -> None:
+@on_device(DenseOperation)
+def _weigh(batch: Any, operation: DenseOperation, site: Any, x: Any, out: Any) -> None:
     sigma_w, sigma_b = batch.network.weights.deviations(operation, site.layer)
     scale, words = sigma_w / math.sqrt(x.shape[2]), batch.words(2 * operation.ordinal, site.layer)
     if batch.network.ensemble.sampler == "lazy":

@@ -19,8 +19,8 @@ from meanfield.base.arguments import choice, flag, validated
 from meanfield.base.arguments import names as names_of
 from meanfield.base.budgets import require_memory
 from meanfield.base.words import unknown
-from meanfield.empirical.ensemble.ensemble_blocks import Block as BlockOfNetworks
-from meanfield.empirical.ensemble.ensemble_blocks import Summary
+from meanfield.empirical.ensemble.ensemble_blocks import BlockStatistics as BlockOfNetworks
+from meanfield.empirical.ensemble.ensemble_blocks import MergedBlocks
 from meanfield.empirical.ensemble.one_run import Running
 from meanfield.empirical.ensemble.scaleout import run_blocks
 from meanfield.empirical.functions.registry import ScalarPair
@@ -66,7 +66,7 @@ class EnsembleResult(Numbers):
     asked: tuple[str, ...]
     diverged: int
     finite_depth: int
-    summary: Summary = field(repr=False)
+    summary: MergedBlocks = field(repr=False)
     diverged_at: np.ndarray = field(repr=False)
     samples: Mapping[str, np.ndarray] = field(repr=False)
     fan_ins: np.ndarray = field(default_factory=lambda: np.ones((1, 1)), repr=False)
@@ -431,7 +431,7 @@ def _result(plan: MeasurementPlan, run: Running, found: list[BlockOfNetworks]) -
         asked=measured.quantities,
         diverged=sum(block.lost for block in found),
         finite_depth=min(block.reach for block in found),
-        summary=Summary.of(found),
+        summary=MergedBlocks.of(found),
         diverged_at=lost,
         samples={name: np.concatenate([block.rows[name] for block in found]) for name in found[0].rows},
         fan_ins=ensemble.fan_ins(),

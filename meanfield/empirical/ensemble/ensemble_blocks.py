@@ -31,7 +31,7 @@ def edges(networks: int) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class BlockStatistics:
     """Of `count` networks: means and squared deviations of every row, and the rows themselves where they are kept.
 
     "J" stands for exp(log_J − shift), with `shift` the largest log_J of the block at each layer. lost: networks that
@@ -47,7 +47,7 @@ class Block:
     rows: Mapping[str, np.ndarray] = field(default_factory=dict)
     diverged_at: np.ndarray | None = None
 
-    def merged(self, other: Block) -> Block:
+    def merged(self, other: BlockStatistics) -> BlockStatistics:
         """This block and the next one as a single one."""
         count = self.count + other.count
         shift, scales = self.shift, (1.0, 1.0)
@@ -67,7 +67,7 @@ class Block:
         if self.diverged_at is not None and other.diverged_at is not None:
             diverged = np.concatenate((self.diverged_at, other.diverged_at))
         lost, reach = self.lost + other.lost, min(self.reach, other.reach)
-        return Block(count, lost, reach, means, squares, shift, rows, diverged)
+        return BlockStatistics(count, lost, reach, means, squares, shift, rows, diverged)
 
 
 def measure_block(
@@ -78,7 +78,7 @@ def measure_block(
     device: str = "cpu",
     buffers: Buffers | None = None,
     stop: Event | None = None,
-) -> Block:
+) -> BlockStatistics:
     """Networks first … first + count − 1: a pure function of its arguments, serial, without the GIL in its kernels.
 
     It runs with one BLAS thread (two would change the last bits), which the caller sees to.
@@ -86,7 +86,7 @@ def measure_block(
     buffers = buffers or Buffers()
     if device == "cuda":
         return next(measure_on_device(plan, first, [count], keep))
-    whole: Block | None = None
+    whole: BlockStatistics | None = None
     for start in range(first, first + count, TOGETHER):
         part = _measure_part(plan, start, min(TOGETHER, first + count - start), keep, buffers, stop)
         whole = part if whole is None else whole.merged(part)
@@ -96,7 +96,9 @@ def measure_block(
     return whole
 
 
-def measure_elsewhere(plan: MeasurementPlan, first: int, count: int, keep: bool, device: str, home: int) -> Block:
+def measure_elsewhere(
+    plan: MeasurementPlan, first: int, count: int, keep: bool, device: str, home: int
+) -> BlockStatistics:
     """`measure_block` for an executor; a process other than `home` is held to one BLAS thread from then on."""
     if os.getpid() != home:
         _one_blas_thread()
@@ -110,7 +112,7 @@ def _one_blas_thread() -> None:
 
 def _measure_part(
     plan: MeasurementPlan, first: int, count: int, keep: bool, buffers: Buffers, stop: Event | None
-) -> Block:
+) -> BlockStatistics:
     rows: dict[str, np.ndarray] = {name: np.empty((count, *shape)) for name, shape in plan.shapes.items()}
     diverged_at = np.zeros(count, dtype=np.int64)
     for i in range(count):
@@ -122,7 +124,7 @@ def _measure_part(
     return summarize(plan, rows, diverged_at, keep)
 
 
-def measure_on_device(plan: MeasurementPlan, first: int, counts: list[int], keep: bool) -> Iterator[Block]:
+def measure_on_device(plan: MeasurementPlan, first: int, counts: list[int], keep: bool) -> Iterator[BlockStatistics]:
     """Consecutive blocks of networks, measured together: a few networks do not fill a GPU."""
     from meanfield.empirical.cuda.device import measure_block_cuda
 
@@ -131,7 +133,9 @@ def measure_on_device(plan: MeasurementPlan, first: int, counts: list[int], keep
         yield summarize(plan, {name: values[start:end] for name, values in rows.items()}, diverged_at[start:end], keep)
 
 
-def summarize(plan: MeasurementPlan, rows: dict[str, np.ndarray], diverged_at: np.ndarray, keep: bool) -> Block:
+def summarize(
+    plan: MeasurementPlan, rows: dict[str, np.ndarray], diverged_at: np.ndarray, keep: bool
+) -> BlockStatistics:
     bad = diverged_at[diverged_at > 0]
     means, squares, shift = {}, {}, None
     with np.errstate(all="ignore"):  # rows of a network that diverged are NaN
@@ -140,7 +144,7 @@ def summarize(plan: MeasurementPlan, rows: dict[str, np.ndarray], diverged_at: n
         if "log_J" in rows:
             shift = np.nan_to_num(rows["log_J"].max(axis=0), nan=0.0, posinf=0.0, neginf=0.0)
             means["J"], squares["J"] = _moments(np.exp(rows["log_J"] - shift))
-    return Block(
+    return BlockStatistics(
         count=len(diverged_at),
         lost=bad.size,
         reach=int(bad.min()) - 1 if bad.size else plan.ensemble.depth,
@@ -158,7 +162,7 @@ def _moments(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
+class MergedBlocks:
     """The blocks of a run, merged in the order of their index: `counts` (blocks,), every mean (blocks, ...)."""
 
     counts: np.ndarray
@@ -167,7 +171,7 @@ class Summary:
     shifts: np.ndarray | None
 
     @classmethod
-    def of(cls, found: list[Block]) -> Summary:
+    def of(cls, found: list[BlockStatistics]) -> MergedBlocks:
         shifts = None if found[0].shift is None else np.stack([np.asarray(block.shift) for block in found])
         return cls(
             np.array([block.count for block in found]),

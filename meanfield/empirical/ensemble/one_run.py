@@ -13,7 +13,7 @@ from meanfield.empirical.ensemble.parallel import check_workers
 from meanfield.empirical.network.operations.checks import integer, networks_of
 from meanfield.empirical.random.philox import MAX_NETWORK
 
-KEPT = 10**4  # networks whose rows are kept unless somebody says so
+KEPT = 10**4  # networks whose rows are kept unless `keep` is given
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from meanfield.empirical.random.buffers import Buffers
 DEVICES = ("cpu", "cuda")
 Work = Callable[[int, Buffers, Event], None]
 Unit = TypeVar("Unit")
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 
 def check_workers(
@@ -71,17 +71,17 @@ def each_network(
 
 def gathered(
     units: Sequence[Unit],
-    found: dict[Unit, Found],
+    found: dict[Unit, Answer],
     submit: Callable[[Executor, Unit], Future],
     *,
     executor: Executor | None,
     threads: int,
     stop: Event,
     file: Checkpoint | None,
-    arrays: Callable[[dict[Unit, Found]], dict[str, Any]],
+    arrays: Callable[[dict[Unit, Answer]], dict[str, Any]],
     what: str,
-    tell: Callable[[Found], None],
-    first: Iterable[tuple[Unit, Found]] = (),
+    tell: Callable[[Answer], None],
+    first: Iterable[tuple[Unit, Answer]] = (),
 ) -> None:
     """Fill `found` with what every unit of work gives, in whatever order it comes back, and the checkpoint with it.
 
@@ -91,7 +91,7 @@ def gathered(
     """
     written = time.monotonic()
 
-    def put(unit: Unit, result: Found) -> None:
+    def put(unit: Unit, result: Answer) -> None:
         nonlocal written
         found[unit] = result
         tell(result)

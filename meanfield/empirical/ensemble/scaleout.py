@@ -19,7 +19,7 @@ import numpy as np
 
 from meanfield.base.checkpoints import Checkpoint
 from meanfield.empirical.ensemble.ensemble_blocks import (
-    Block,
+    BlockStatistics,
     edges,
     measure_block,
     measure_elsewhere,
@@ -34,16 +34,16 @@ BLOCKS_ON_DEVICE = 64  # of networks that are measured together on a GPU
 _FORMAT = 2  # of a checkpoint; a number also stands for the samples of a version
 
 
-def run_blocks(plan: MeasurementPlan, run: Running) -> list[Block]:
+def run_blocks(plan: MeasurementPlan, run: Running) -> list[BlockStatistics]:
     """All blocks of a run in the order of their index."""
     networks = run.networks
     borders = edges(networks)
     file = None if run.checkpoint is None else Checkpoint(Path(run.checkpoint), fingerprint(plan, run))
-    found: dict[int, Block] = {} if file is None else dict(_blocks(file.read()))
+    found: dict[int, BlockStatistics] = {} if file is None else dict(_blocks(file.read()))
     stop, scratch = Event(), local()
     done = sum(block.count for block in found.values())
 
-    def here(first: int, count: int) -> Block | None:
+    def here(first: int, count: int) -> BlockStatistics | None:
         if not hasattr(scratch, "buffers"):
             scratch.buffers = Buffers()
         if stop.is_set():
@@ -57,7 +57,7 @@ def run_blocks(plan: MeasurementPlan, run: Running) -> list[Block]:
             return pool.submit(here, first, count)
         return pool.submit(measure_elsewhere, plan, first, count, run.keep, run.device, os.getpid())
 
-    def tell(block: Block) -> None:
+    def tell(block: BlockStatistics) -> None:
         nonlocal done
         done += block.count
         if run.progress is not None:
@@ -75,7 +75,7 @@ def run_blocks(plan: MeasurementPlan, run: Running) -> list[Block]:
 
 def _on_device(
     plan: MeasurementPlan, whole: Running, borders: np.ndarray, missing: list[int]
-) -> Iterator[tuple[int, Block]]:
+) -> Iterator[tuple[int, BlockStatistics]]:
     """(number, block), runs of consecutive missing blocks measured together."""
     while missing:
         run = [g for i, g in enumerate(missing[:BLOCKS_ON_DEVICE]) if g == missing[0] + i]
@@ -111,7 +111,7 @@ def _named(read: str) -> tuple[str, ...]:
     return () if read == "mean" else (read,)
 
 
-def _arrays(found: dict[int, Block]) -> dict[str, np.ndarray]:
+def _arrays(found: dict[int, BlockStatistics]) -> dict[str, np.ndarray]:
     if not found:
         return {}
     order = sorted(found)
@@ -144,7 +144,7 @@ def _blocks(arrays: dict[str, np.ndarray]):
                 parts[part][inner] = values[own] if part == "rows" else values[i]
         yield (
             g,
-            Block(
+            BlockStatistics(
                 count=int(arrays["count"][i]),
                 lost=int(arrays["lost"][i]),
                 reach=int(arrays["reach"][i]),

@@ -11,7 +11,7 @@ import numpy as np
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical.functions import kinked, smooth
-from meanfield.empirical.functions.registry import TWINS, Scalar, ScalarPair, elementwise
+from meanfield.empirical.functions.registry import REFERENCES, Scalar, ScalarPair, elementwise
 
 assert kinked and smooth  # they fill the registry
 Parameters = Mapping[str, Any] | tuple[tuple[str, Any], ...]
@@ -19,7 +19,7 @@ Parameters = Mapping[str, Any] | tuple[tuple[str, Any], ...]
 
 def names() -> tuple[str, ...]:
     """The names that have a twin."""
-    return tuple(TWINS)
+    return tuple(REFERENCES)
 
 
 def _number(name: str, key: str, value: Any) -> float:
@@ -35,11 +35,11 @@ def _number(name: str, key: str, value: Any) -> float:
 
 def pair_of(name: str, parameters: Parameters = ()) -> ScalarPair:
     """The hand-written twin of a registered activation; a parameter not given takes its default."""
-    entry = TWINS.get(name)
+    entry = REFERENCES.get(name)
     if entry is None:
         raise MeanFieldError(
             f"The activation {name!r} has no hand-written twin for finite-width networks; give its functions as "
-            f"activation_pairs={{activation: ScalarPair(phi, dphi)}}, or use one of {', '.join(TWINS)}."
+            f"activation_pairs={{activation: ScalarPair(phi, dphi)}}, or use one of {', '.join(REFERENCES)}."
         )
     given = dict(parameters)
     unknown = [key for key in given if key not in dict(entry.defaults)]

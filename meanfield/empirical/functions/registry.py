@@ -90,7 +90,7 @@ def _rebuilt(sources: tuple[str, ...], continuous: bool) -> ScalarPair:
 
 
 @dataclass(frozen=True)
-class Twin:
+class ReferenceFunction:
     """The entry of a name: φ, φ′ and the parameters they take after x, with their defaults; (φ″, φ‴) if smooth."""
 
     phi: Scalar
@@ -100,7 +100,7 @@ class Twin:
     higher: tuple[Scalar, Scalar] | None
 
 
-TWINS: dict[str, Twin] = {}
+REFERENCES: dict[str, ReferenceFunction] = {}
 # register_jitable leaves a plain module-level function, which Numba's disk cache can name; a compiled one it cannot.
 # It is inlined whatever its length: a call in a loop would keep the loop from becoming vector instructions.
 jitable = lru_cache(maxsize=None)(register_jitable(forceinline=True, error_model="numpy"))
@@ -111,12 +111,12 @@ def register(
 ) -> None:
     functions = [jitable(function) for function in (phi, dphi, *higher)]
     both = (functions[2], functions[3]) if higher else None
-    TWINS[name] = Twin(functions[0], functions[1], tuple(defaults.items()), continuous, both)
+    REFERENCES[name] = ReferenceFunction(functions[0], functions[1], tuple(defaults.items()), continuous, both)
 
 
 def _jitable(function: Scalar) -> Scalar:
     """What a kernel may close over: a twin as it is, a user's function compiled."""
-    registered = any(function in (t.phi, t.dphi, *(t.higher or ())) for t in TWINS.values())
+    registered = any(function in (t.phi, t.dphi, *(t.higher or ())) for t in REFERENCES.values())
     return function if registered or is_jitted(function) else njit(error_model="numpy")(function)
 
 

@@ -27,11 +27,11 @@ from meanfield.empirical.network.operations.checks import integer, per_layer, ra
 from meanfield.empirical.network.operations.operation import Operation
 from meanfield.empirical.network.operations.operation_derivatives import Derivative
 from meanfield.empirical.network.operations.operation_walk import Linear, Passage, Site, Weights, placed, walk
-from meanfield.empirical.network.operations.operations import Affine, Normalize, refuse_one_neuron
-from meanfield.empirical.network.parameter_sources import Drawn
+from meanfield.empirical.network.operations.operations import DenseOperation, Normalize, refuse_one_neuron
+from meanfield.empirical.network.parameter_sources import DrawnParameters
 from meanfield.empirical.network.program import operations
 from meanfield.empirical.network.shapes import check_shapes, shapes
-from meanfield.empirical.network.signals import Values
+from meanfield.empirical.network.signals import SignalValues
 from meanfield.empirical.network.tangents_and_cotangents import TangentKernel, Tangents
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_INDEX, MAX_LAYER
@@ -76,7 +76,7 @@ class Ensemble:
     rates: Any = (None, None)
     fan_in: int = field(init=False)
     widths: tuple[int, ...] = field(init=False)
-    input_layer: Affine = field(init=False)
+    input_layer: DenseOperation = field(init=False)
     operations: tuple[Operation, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ class Ensemble:
         whole = network_of(self.block)
         parts = Sequential((whole.block, whole.first))
         *block, first = operations(parts, self.activation_pairs, self.values, depth, own)
-        assert isinstance(first, Affine)
+        assert isinstance(first, DenseOperation)
         given_law = whole.first.weights
         law = {"gaussian": input_weights(whole.block), "mixed": "gaussian"}.get(given_law, given_law)
         given = widths[0] if self.input_dimension is None else self.input_dimension
@@ -106,7 +106,7 @@ class Ensemble:
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        laws = {one.law for one in (self.input_layer, *block) if isinstance(one, Affine)}
+        laws = {one.law for one in (self.input_layer, *block) if isinstance(one, DenseOperation)}
         if self.sampler == "lazy" and "uniform" in laws:
             raise MeanFieldError(
                 "The lazy sampler knows the products of Gaussian and orthogonal matrices, but uniform weights were "
@@ -119,12 +119,12 @@ class Ensemble:
     def fan_ins(self) -> np.ndarray:
         """Inputs of the Dense of every layer, an array (layers, Dense): in the order they are met, the input layer's in
         the last place, 1 where there is none (what `G_w` is divided by to be per input)."""
-        count = max(1, sum(isinstance(operation, Affine) for operation in self.operations))
+        count = max(1, sum(isinstance(operation, DenseOperation) for operation in self.operations))
         found = np.ones((self.depth, count))
         found[0, -1] = self.fan_in
         for layer in range(2, self.depth + 1):
             each = shapes(self.operations, self.widths, self.tokens, layer)
-            met = [here[0] if one.tokens else here[1] for one, here, _ in each if isinstance(one, Affine)]
+            met = [here[0] if one.tokens else here[1] for one, here, _ in each if isinstance(one, DenseOperation)]
             found[layer - 1, : len(met)] = met
         return found
 
@@ -171,7 +171,7 @@ class Network:
 
     def __post_init__(self) -> None:
         if self.weights is None:
-            drawn = Drawn(self.ensemble, self.seed, self.index, self.buffers)
+            drawn = DrawnParameters(self.ensemble, self.seed, self.index, self.buffers)
             object.__setattr__(self, "weights", drawn)
 
     def layers(
@@ -221,7 +221,7 @@ class Network:
         """
         carried = [] if carried is None else carried
         z = np.ascontiguousarray(inputs, dtype=float)
-        values = Values(z, len(z) // self.ensemble.tokens, self.buffers if trace is None else None)
+        values = SignalValues(z, len(z) // self.ensemble.tokens, self.buffers if trace is None else None)
         try:
             for layer in range(1, self.ensemble.depth + 1):
                 products = sum(one.products for one in carried)

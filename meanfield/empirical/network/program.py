@@ -11,13 +11,13 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.words import no_parameter
 from meanfield.empirical.functions.reference_functions import resolve
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.operations.attention_operation import Attend, Heads
+from meanfield.empirical.network.operations.attention_operation import Attend, HeadSizes
 from meanfield.empirical.network.operations.checks import per_layer
 from meanfield.empirical.network.operations.operation import OPERATIONS, Operation
 from meanfield.empirical.network.operations.operations import (
     Adapt,
     AddSaved,
-    Affine,
+    DenseOperation,
     Map,
     Multiply,
     MultiplySaved,
@@ -52,7 +52,7 @@ from meanfield.networks.records import (
 )
 
 
-class Numbers:
+class RecordNumbers:
     """The numbers of a record, one per layer."""
 
     def __init__(self, given: Mapping[str, Any], depth: int, own: Mapping[str, np.ndarray] | None) -> None:
@@ -84,10 +84,10 @@ class Numbers:
         return None if of == Param(own) else self.scheduled(of, "the standard deviation")
 
 
-def attention(part: Attention) -> tuple[Heads, Heads, Attend]:
+def attention(part: Attention) -> tuple[HeadSizes, HeadSizes, Attend]:
     """(heads of queries, heads of keys, what mixes them with the values)."""
     queries, keys, values = (
-        Heads(number, dim, part.heads)
+        HeadSizes(number, dim, part.heads)
         for number, dim in (
             (part.heads, part.key_dim), (part.key_heads, part.key_dim), (part.key_heads, part.value_dim),
         )
@@ -116,11 +116,11 @@ def operations(
     for name in given:
         if name not in known:
             raise no_parameter(name, known - {"sigma_w", "sigma_b"}, "network")
-    numbers, ordinals = Numbers(given, depth, own), iter(range(1 << 14))
+    numbers, ordinals = RecordNumbers(given, depth, own), iter(range(1 << 14))
     others = iter(range((1 << 13) - 1, 0, -1))  # so that weights are the same with a Projection and without
 
-    def dense(part: Dense, heads: Heads | None = None) -> Affine:
-        return Affine(
+    def dense(part: Dense, heads: HeadSizes | None = None) -> DenseOperation:
+        return DenseOperation(
             next(ordinals),
             "orthogonal" if part.weights == "mixed" else part.weights,
             numbers.deviation(part.sigma_w, "sigma_w"),

@@ -11,7 +11,7 @@ from meanfield.empirical.network.operations.operation_walk import Site, Stack
 from meanfield.empirical.random.buffers import Buffers, aligned
 
 
-class Values(Stack):
+class SignalValues(Stack):
     """A signal (positions × neurons). A position that met a number that is not finite inside a block is NaN at its end:
     max(NaN, 0) and erf(∞) are finite, but an overflow stays one."""
 

@@ -19,7 +19,7 @@ from meanfield.empirical.network.operations.checks import given_inputs, stream_o
 from meanfield.empirical.network.operations.operation import Parameter
 from meanfield.empirical.network.operations.operation_derivatives import Derivative
 from meanfield.empirical.network.operations.operation_walk import walk
-from meanfield.empirical.network.operations.operations import Affine
+from meanfield.empirical.network.operations.operations import DenseOperation
 from meanfield.empirical.network.parameter_sources import Name, Stored
 from meanfield.empirical.network.shapes import shapes
 from meanfield.empirical.random.buffers import Buffers
@@ -238,7 +238,7 @@ def number_of_parameters(
 
 def _held(ensemble: Ensemble) -> Iterator[tuple[Name, Parameter]]:
     """All that the operations of a network hold, layer by layer."""
-    first: Affine = ensemble.input_layer
+    first: DenseOperation = ensemble.input_layer
     widths, tokens = ensemble.widths, ensemble.tokens
     for one in first.parameters((tokens, ensemble.fan_in), 1, (tokens, widths[0])):
         yield Name(1, 0, one.name), one

@@ -64,7 +64,7 @@ def _triples(n: int) -> tuple[np.ndarray, ...]:
     return j, k, l, j * n + k, j * n + l, k * n + l, number, pairs, row * n + l
 
 
-class Step:
+class ChainRuleStep:
     """What the terms of one layer share: the old layer's H (P, P, n, n); σ, σ′, σ″, σ‴ of its preactivations, (P, n)
     each, as many as are needed; w = λ_w/n. dH, ddI and ddII of the old layer are None for zero."""
 

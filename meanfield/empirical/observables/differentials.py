@@ -25,7 +25,7 @@ from meanfield.empirical.network.operations.operation_derivatives import Slope
 from meanfield.empirical.network.operations.operation_walk import Linear, Site
 from meanfield.empirical.network.operations.operations import Map
 from meanfield.empirical.network.operations.weighted import Weighted
-from meanfield.empirical.observables.chain_rule import Scratch, Step
+from meanfield.empirical.observables.chain_rule import ChainRuleStep, Scratch
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class Differentials(Linear):
 
     def _next(self, W: np.ndarray, b: np.ndarray | float, w: float, lam_b: float) -> LayerTensors:
         old = self.tensors
-        step = Step(old.H, W, self._sigma, w, self._scratch)
+        step = ChainRuleStep(old.H, W, self._sigma, w, self._scratch)
         z, H = self._sigma[0] @ W.T + b, step.kernel(lam_b)
         if self._order == 1:
             return LayerTensors(z, H)

@@ -12,7 +12,7 @@ from meanfield.base.quantities import DIFFERENTIATED, MEASURED, OF_PARAMETERS, P
 from meanfield.base.words import unknown
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.operations.checks import integer, probes_of
-from meanfield.empirical.network.operations.operations import Affine, Map, refuse_jumps
+from meanfield.empirical.network.operations.operations import DenseOperation, Map, refuse_jumps
 from meanfield.empirical.observables.classes import CLASS_ROWS
 from meanfield.empirical.observables.inputs import Inputs
 
@@ -192,7 +192,7 @@ def check_plan(ensemble: Ensemble, inputs: Inputs, measured: Measurement) -> Non
 def is_chain(ensemble: Ensemble) -> bool:
     """Whether every layer is Dense(φ(z)) on the neurons."""
     done = ensemble.operations
-    return len(done) == 2 and isinstance(done[0], Map) and isinstance(done[1], Affine) and not done[1].tokens
+    return len(done) == 2 and isinstance(done[0], Map) and isinstance(done[1], DenseOperation) and not done[1].tokens
 
 
 def _check_differentials(ensemble: Ensemble, order: int, positions: int) -> None:

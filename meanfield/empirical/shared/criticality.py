@@ -40,7 +40,7 @@ class CriticalityEstimate:
     where positions act on each other.
 
     diverged_at: per network, the first layer with a number that is not finite, 0 if there is none. Such networks have
-    no χ and are not in the mean: if there are any, the mean is over the others, and `str` says so.
+    no χ and are not in the mean: if there are any, the mean is over the others, and `str` reports it.
 
     >>> found = measure_criticality("relu", sigma_w=1.2, sigma_b=0, width=64, depth=5, networks=20)
     >>> bool(abs(found.chi.z(0.72)) < 4)

@@ -23,7 +23,7 @@ from meanfield.empirical.network.operations.checks import blocks_of, integer, sa
 from meanfield.empirical.observables.norms import PROBE_LAWS, draw_inputs, draw_probes, log_squared_norm
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.shared.several_networks import ensembles_of, points
-from meanfield.empirical.shared.shared_weights import Shared, sharing
+from meanfield.empirical.shared.shared_weights import SharedWeights, sharing
 from meanfield.networks.records import Block
 
 
@@ -163,7 +163,7 @@ def jacobian_curves(
         inputs = draw_inputs(fan_in, seed, index, input_norm)
         sizes = fan_in, *ensembles[0].widths
         directions = {s: draw_probes(sizes[s], seed, index, probes, law=probe_law) for s in set(starts)}
-        drawn = Shared(seed, index, buffers)
+        drawn = SharedWeights(seed, index, buffers)
         runs = {
             p: sharing(ensemble, seed, index, buffers, drawn).layers(inputs, start, directions=directions[start])
             for p, (ensemble, start) in enumerate(zip(ensembles, starts))

@@ -28,7 +28,7 @@ from meanfield.empirical.observables.norms import draw_inputs, draw_probes
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_LAYER
 from meanfield.empirical.shared.several_networks import ensembles_of, points
-from meanfield.empirical.shared.shared_weights import Shared, sharing
+from meanfield.empirical.shared.shared_weights import SharedWeights, sharing
 from meanfield.networks.records import Block
 
 _TILE = 1 << 17  # numbers of a tile: 1 MiB
@@ -192,7 +192,7 @@ def _measure(
     """Write χ of every column of one network; NaN where a number is not finite."""
     width, depth = tiles[0].ensemble.width, tiles[0].ensemble.depth
     x, signs = draw_inputs(width, seed, index, input_norm), draw_probes(width, seed, index, probes)
-    drawn, bad = Shared(seed, index, buffers), np.zeros(chi.size, dtype=bool)
+    drawn, bad = SharedWeights(seed, index, buffers), np.zeros(chi.size, dtype=bool)
     carried: list[list[Linear]] = [[] for _ in tiles]
     runs = []
     for tile, one in zip(tiles, carried):

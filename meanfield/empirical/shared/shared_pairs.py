@@ -24,7 +24,7 @@ from meanfield.empirical.network.operations.checks import given_inputs, integer,
 from meanfield.empirical.observables.norms import draw_batch, spread_and_drift
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.shared.several_networks import ensembles_of, points
-from meanfield.empirical.shared.shared_weights import Shared, sharing
+from meanfield.empirical.shared.shared_weights import SharedWeights, sharing
 from meanfield.networks.records import Block
 
 PAIR_ROWS = ("K_aa", "K_ab", "c", "one_minus_c", "distance")
@@ -189,7 +189,7 @@ def measure_pairs(
         "take fewer inputs, points, layers or neurons, or sampler='lazy'",
     )
     x = draw_batch(count, first.fan_in, seed, index, input_norm) if given is None else given
-    drawn = Shared(seed, index, Buffers())
+    drawn = SharedWeights(seed, index, Buffers())
     runs = [sharing(one, seed, index, Buffers(), drawn, once=True).run(x) for one in ensembles]
     shape = len(runs), first.depth
     K, distance = (np.full((*shape, count, count), math.nan) for _ in range(2))

@@ -17,15 +17,15 @@ import numpy as np
 
 from meanfield.empirical.network.network import Ensemble, Network
 from meanfield.empirical.network.operations.operation_walk import Site
-from meanfield.empirical.network.operations.operations import Affine
-from meanfield.empirical.network.parameter_sources import Drawn
+from meanfield.empirical.network.operations.operations import DenseOperation
+from meanfield.empirical.network.parameter_sources import DrawnParameters
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.matrices import HeldMatrix, Matrix, draw_bias, draw_entries, haar
 from meanfield.empirical.random.philox import fill_normals
 from meanfield.empirical.random.sampler import Key, LazyMatrix, with_bias
 
 
-class Shared:
+class SharedWeights:
     """What the Dense of one layer take, drawn when the first network needs it."""
 
     def __init__(self, seed: int, index: int, buffers: Buffers) -> None:
@@ -80,7 +80,7 @@ class _Once:
     redrawn = False
 
     def __init__(
-        self, drawn: Shared, layer: int, ordinal: int, shape: tuple[int, int], scale: float, sigma_b: float
+        self, drawn: SharedWeights, layer: int, ordinal: int, shape: tuple[int, int], scale: float, sigma_b: float
     ) -> None:
         self.shape, self._from = shape, (drawn, layer, ordinal)
         self._scale, self._coordinate, self._kept = with_bias(scale, sigma_b)
@@ -117,25 +117,25 @@ def _triangle(rows: np.ndarray) -> np.ndarray:
 
 
 @dataclass(eq=False)
-class Lent(Drawn):
+class Lent(DrawnParameters):
     """Parameters of one of several networks that take theirs from one draw; `once`: every Dense multiplies one batch.
 
     sigma_w, sigma_b: columns of one number for every position, in the place of the network's own (None: the network's).
     """
 
-    drawn: Shared
+    drawn: SharedWeights
     once: bool = False
     sigma_w: np.ndarray | None = None
     sigma_b: np.ndarray | None = None
 
-    def deviations(self, dense: Affine, layer: int) -> tuple[Any, Any]:
+    def deviations(self, dense: DenseOperation, layer: int) -> tuple[Any, Any]:
         sigma_w, sigma_b = super().deviations(dense, layer)
         return (
             sigma_w if self.sigma_w is None or dense.sigma_w is not None else self.sigma_w,
             sigma_b if self.sigma_b is None or dense.sigma_b is not None else self.sigma_b,
         )
 
-    def matrix(self, dense: Affine, site: Site, shape: tuple[int, int]) -> Matrix:
+    def matrix(self, dense: DenseOperation, site: Site, shape: tuple[int, int]) -> Matrix:
         sigma_w, sigma_b = self.deviations(dense, site.layer)
         law, key = dense.law, self.drawn.key(site.layer, dense.ordinal)
         if self.ensemble.sampler == "lazy":
@@ -148,6 +148,6 @@ class Lent(Drawn):
         return HeldMatrix(held, bias, sigma_w, sigma_b)
 
 
-def sharing(ensemble: Ensemble, seed: int, index: int, buffers: Buffers, drawn: Shared, **more: Any) -> Network:
+def sharing(ensemble: Ensemble, seed: int, index: int, buffers: Buffers, drawn: SharedWeights, **more: Any) -> Network:
     """A network that takes its weights from `drawn`; more: as in `Lent`."""
     return Network(ensemble, seed, index, buffers, Lent(ensemble, seed, index, buffers, drawn, **more))

@@ -12,13 +12,13 @@ import numpy as np
 from meanfield.empirical.network.cotangents import Cotangents
 from meanfield.empirical.network.operations.operation_derivatives import Derivative
 from meanfield.empirical.network.operations.operation_walk import Site, walk
-from meanfield.empirical.network.operations.operations import Affine
+from meanfield.empirical.network.operations.operations import DenseOperation
 from meanfield.empirical.network.parameter_sources import Name
-from meanfield.empirical.network.signals import Values
+from meanfield.empirical.network.signals import SignalValues
 from meanfield.empirical.training.optimizers import OPTIMIZERS, Adam, Optimizer
 from meanfield.empirical.training.own_steps import Move
-from meanfield.empirical.training.passes import Layers, Trainee
-from meanfield.empirical.training.trained_weights import PlainMatrix, Trained
+from meanfield.empirical.training.passes import TrainedLayers, Trainee
+from meanfield.empirical.training.trained_weights import PlainMatrix, TrainedParameters
 
 Moves = Callable[[Name, bool], Move | None]  # by name, and whether it belongs to a Dense; None: it stays
 
@@ -55,13 +55,13 @@ class _Stepped(PlainMatrix):
 
 
 @dataclass(eq=False)
-class _Steps(Trained):
+class _Steps(TrainedParameters):
     """Parameters, and the step that is added to those of every Dense."""
 
     seen: Mapping[Name, Seen] = field(default_factory=dict)
     moves: Moves = lambda name, dense: None
 
-    def matrix(self, dense: Affine, site: Site, shape: tuple[int, int]) -> PlainMatrix:
+    def matrix(self, dense: DenseOperation, site: Site, shape: tuple[int, int]) -> PlainMatrix:
         w, beta = self.whole(dense, site, shape)
         name = Name(site.layer, site.place, "W")
         if name not in self.seen:
@@ -71,7 +71,7 @@ class _Steps(Trained):
 
 
 def stepped(
-    layers: Layers, seed: int, index: int, x: np.ndarray, cotangent: np.ndarray, moves: Moves, optimizer: str,
+    layers: TrainedLayers, seed: int, index: int, x: np.ndarray, cotangent: np.ndarray, moves: Moves, optimizer: str,
     steps: int = 1,
 ) -> dict[str, np.ndarray]:
     """Mean squares over neurons and inputs of network `index`: "z", "own" and "total" of every Dense after so many
@@ -114,10 +114,10 @@ class _Before:
 def _passed(net: Trainee, x: np.ndarray, differentiate: bool) -> Iterator[tuple[Name, Site, np.ndarray]]:
     """(its name, where it stands, what it makes) of every Dense, as x goes through."""
     net.arena.again()
-    values = Values(x, len(x), net.arena)
+    values = SignalValues(x, len(x), net.arena)
     for here in net.sites(len(x), differentiate):
         for site in walk(here, [values]):
-            if isinstance(site.operation, Affine):
+            if isinstance(site.operation, DenseOperation):
                 yield Name(site.layer, site.place, "W"), site, values.z.copy()
         values.finish()
 

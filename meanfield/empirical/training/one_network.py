@@ -13,7 +13,7 @@ from meanfield.empirical.network.parameter_sources import Name
 from meanfield.empirical.random.philox import MAX_LAYER, normals
 from meanfield.empirical.training.losses import LOSSES
 from meanfield.empirical.training.optimizers import OPTIMIZERS
-from meanfield.empirical.training.passes import Layers, Trainee
+from meanfield.empirical.training.passes import TrainedLayers, Trainee
 
 SHUFFLE = MAX_LAYER - 2  # the layer of the streams that order the inputs, below which no network reaches
 KEPT = "parameter/"  # what names of arrays begin with that are parameters
@@ -22,20 +22,20 @@ CHUNK = 512  # inputs that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class DataPart:
     """Inputs (positions, N_0), their targets (inputs, outputs), and their classes as places, None without classes."""
 
     x: np.ndarray
     y: np.ndarray
-    places: np.ndarray | None = None
+    class_indices: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.y)
 
-    def taken(self, which: Any) -> Part:
+    def taken(self, which: Any) -> DataPart:
         """The inputs of these numbers."""
         x = self.x.reshape(len(self.y), -1, self.x.shape[1])[which].reshape(-1, self.x.shape[1])
-        return Part(x, self.y[which], None if self.places is None else self.places[which])
+        return DataPart(x, self.y[which], None if self.class_indices is None else self.class_indices[which])
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +43,8 @@ class TrainingPlan:
     """How networks are trained: on parts["train"], in batches of `batch` inputs; records: the numbers of steps after
     which a network is looked at, on every part. theta: positions of the inputs that Θ is taken at."""
 
-    layers: Layers
-    parts: dict[str, Part]
+    layers: TrainedLayers
+    parts: dict[str, DataPart]
     loss: str
     optimizer: str
     steps: int
@@ -138,13 +138,13 @@ def _seen(plan: TrainingPlan, net: Trainee, start: dict[str, np.ndarray]) -> dic
         seen[f"loss/{name}"] = LOSSES[plan.loss](f, part.y)[0]
         if name == "train":
             seen["K"] = squares / len(part.x)
-        if part.places is not None:
+        if part.class_indices is not None:
             assigned = f.argmax(axis=1)
-            right, classes = assigned == part.places, f.shape[1]
-            of_class = np.bincount(part.places, minlength=classes)
+            right, classes = assigned == part.class_indices, f.shape[1]
+            of_class = np.bincount(part.class_indices, minlength=classes)
             seen[f"accuracy/{name}"] = right.mean()
             seen[f"largest_class/{name}"] = np.bincount(assigned, minlength=classes).max() / len(part)
-            seen[f"class_accuracy/{name}"] = np.bincount(part.places, right, classes) / of_class
+            seen[f"class_accuracy/{name}"] = np.bincount(part.class_indices, right, classes) / of_class
             if not np.isfinite(f).all():
                 for held in ("accuracy", "largest_class", "class_accuracy"):
                     seen[f"{held}/{name}"] = seen[f"{held}/{name}"] * np.nan

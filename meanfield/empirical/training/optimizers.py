@@ -32,7 +32,7 @@ class Optimizer:
         return gradient
 
 
-class Scaled(Optimizer):
+class ScaledDescent(Optimizer):
     """θ → θ − η λ_θ g with λ_w/n for an entry of w of n inputs and λ_b for one of β: the descent whose tangent kernel
     Θ is. Source: [orthogonal_weights] (5.2), (5.3)."""
 
@@ -85,5 +85,5 @@ OPTIMIZERS: dict[str, Callable[[Arrays, Mapping[Any, float]], Optimizer]] = {
     "sgd": Optimizer,
     "momentum": Momentum,
     "adam": Adam,
-    "scaled": Scaled,
+    "scaled": ScaledDescent,
 }

@@ -15,14 +15,14 @@ from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.operations.operation import Operation
 from meanfield.empirical.network.operations.operation_derivatives import Derivative
 from meanfield.empirical.network.operations.operation_walk import Passage, Site, placed, walk
-from meanfield.empirical.network.operations.operations import Affine
+from meanfield.empirical.network.operations.operations import DenseOperation
 from meanfield.empirical.network.parameter_sources import Name
 from meanfield.empirical.network.shapes import Shapes
-from meanfield.empirical.network.signals import Values
+from meanfield.empirical.network.signals import SignalValues
 from meanfield.empirical.network.stored import drawn_parameter
 from meanfield.empirical.random.buffers import Buffers, aligned
 from meanfield.empirical.random.philox import MAX_LAYER, normals
-from meanfield.empirical.training.trained_weights import Trained
+from meanfield.empirical.training.trained_weights import TrainedParameters
 
 EIGENVECTOR = MAX_LAYER - 3  # the layer of the streams of random outputs
 
@@ -50,7 +50,7 @@ class Arena(Buffers):
 
 
 @dataclass(frozen=True, eq=False)
-class Layers:
+class TrainedLayers:
     """The layers of a network that is trained: those of `ensemble`, but for the last one, which `head` makes.
 
     outputs: how many numbers the last layer makes of an input; biases: whether β are trained (they stay what they are
@@ -76,7 +76,7 @@ class Layers:
         done = ensemble.operations if layer > 1 else (ensemble.input_layer,)
         return done, (ensemble.tokens, ensemble.widths[layer - 1])
 
-    def held(self) -> Iterator[tuple[Name, Any, Affine | None]]:
+    def held(self) -> Iterator[tuple[Name, Any, DenseOperation | None]]:
         """(name, what it is, the Dense it belongs to) of all parameters, layer by layer."""
         ensemble = self.ensemble
         here = ensemble.tokens, ensemble.fan_in
@@ -84,7 +84,8 @@ class Layers:
             done, end = self.of(layer)
             for place, (operation, before) in enumerate(_met(done, here, layer, end)):
                 for one in operation.parameters(before, layer, end):
-                    yield Name(layer, place, one.name), one, operation if isinstance(operation, Affine) else None
+                    dense = operation if isinstance(operation, DenseOperation) else None
+                    yield Name(layer, place, one.name), one, dense
             here = end
 
 
@@ -109,11 +110,11 @@ class Trainee:
     parameter the λ of Θ for an entry of it, λ_w/n and λ_b.
     """
 
-    def __init__(self, layers: Layers, seed: int, index: int) -> None:
+    def __init__(self, layers: TrainedLayers, seed: int, index: int) -> None:
         self.layers, self.arena = layers, Arena()
         every = dict[Name, np.ndarray]()
         self.rates, self.parameters = dict[Name, float](), dict[Name, np.ndarray]()
-        self.weights = Trained(layers.ensemble, seed, index, self.arena, every)
+        self.weights = TrainedParameters(layers.ensemble, seed, index, self.arena, every)
         for name, one, dense in layers.held():
             array = drawn_parameter(one, seed, index, name.layer)
             rate = 1.0
@@ -151,7 +152,7 @@ class Trainee:
         """z^1 … z^L, (positions, neurons), of positions x; each is overwritten by the next pass."""
         self.arena.again()
         inputs = len(x) // self.layers.ensemble.tokens
-        values = Values(x, inputs, self.arena)
+        values = SignalValues(x, inputs, self.arena)
         for here in self.sites(inputs, differentiate):
             for _ in walk(here, [values]):
                 pass

@@ -23,7 +23,7 @@ from meanfield.empirical.training.one_network import TrainingPlan, train_one
 
 _FORMAT = 1  # of a checkpoint; a number also stands for the arithmetic of a version
 Unit = tuple[int, int, int]  # number of the plan, of the rate, of the network
-Found = dict[str, np.ndarray]
+NetworkArrays = dict[str, np.ndarray]
 
 
 def run_units(
@@ -35,11 +35,11 @@ def run_units(
     executor: Executor | None = None,
     checkpoint: str | os.PathLike | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> dict[Unit, Found]:
+) -> dict[Unit, NetworkArrays]:
     """`train_one` of every network of every plan, at every one of the plan's rates."""
     units = [(p, r, i) for p, each in enumerate(rates) for r in range(len(each)) for i in range(networks)]
     file = None if checkpoint is None else Checkpoint(Path(checkpoint), _fingerprint(plans, rates, networks))
-    found: dict[Unit, Found] = {} if file is None else _read(file.read())
+    found: dict[Unit, NetworkArrays] = {} if file is None else _read(file.read())
     stop = Event()
 
     def submit(pool: Executor, unit: Unit) -> Future:
@@ -48,7 +48,7 @@ def run_units(
             return pool.submit(train_one, plans[p], i, rates[p][r], stop)
         return pool.submit(_elsewhere, plans[p], i, rates[p][r])
 
-    def tell(_: Found) -> None:
+    def tell(_: NetworkArrays) -> None:
         if progress is not None:
             progress(len(found), len(units))
 
@@ -59,17 +59,17 @@ def run_units(
     return found
 
 
-def _elsewhere(plan: TrainingPlan, index: int, rate: float) -> Found:
+def _elsewhere(plan: TrainingPlan, index: int, rate: float) -> NetworkArrays:
     with threadpool_limits(limits=1, user_api="blas"):
         return train_one(plan, index, rate)
 
 
-def _arrays(found: dict[Unit, Found]) -> Found:
+def _arrays(found: dict[Unit, NetworkArrays]) -> NetworkArrays:
     return {"/".join((*map(str, unit), name)): one for unit, held in found.items() for name, one in held.items()}
 
 
-def _read(arrays: Found) -> dict[Unit, Found]:
-    found: dict[Unit, Found] = {}
+def _read(arrays: NetworkArrays) -> dict[Unit, NetworkArrays]:
+    found: dict[Unit, NetworkArrays] = {}
     for key, one in arrays.items():
         p, r, i, name = key.split("/", 3)
         found.setdefault((int(p), int(r), int(i)), {})[name] = one
@@ -90,6 +90,6 @@ def _fingerprint(plans: Sequence[TrainingPlan], rates: Sequence[Sequence[float]]
         digest.update(repr(what).encode())
         for name, part in sorted(plan.parts.items()):
             digest.update(name.encode() + part.x.tobytes() + part.y.tobytes())
-            digest.update(b"" if part.places is None else part.places.tobytes())
+            digest.update(b"" if part.class_indices is None else part.class_indices.tobytes())
         digest.update(b"" if plan.theta is None else plan.theta.tobytes())
     return digest.hexdigest()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from meanfield.empirical.network.operations.operation_walk import Site
-from meanfield.empirical.network.operations.operations import Affine
-from meanfield.empirical.network.parameter_sources import Drawn, Name
+from meanfield.empirical.network.operations.operations import DenseOperation
+from meanfield.empirical.network.parameter_sources import DrawnParameters, Name
 
 
 @dataclass(eq=False)
@@ -40,19 +40,19 @@ class PlainMatrix:
 
 
 @dataclass(eq=False)
-class Trained(Drawn):
+class TrainedParameters(DrawnParameters):
     """values: the parameters by their names, projections among them. σ's and learning rates are those of the ensemble;
     the weights were scaled by them when they were drawn."""
 
     values: Mapping[Name, np.ndarray]
 
-    def matrix(self, dense: Affine, site: Site, shape: tuple[int, int]) -> PlainMatrix:
+    def matrix(self, dense: DenseOperation, site: Site, shape: tuple[int, int]) -> PlainMatrix:
         return PlainMatrix(*self.whole(dense, site, shape))
 
-    def back(self, dense: Affine, site: Site, shape: tuple[int, int]) -> None:
+    def back(self, dense: DenseOperation, site: Site, shape: tuple[int, int]) -> None:
         return None
 
-    def whole(self, dense: Affine, site: Site, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray | None]:
+    def whole(self, dense: DenseOperation, site: Site, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray | None]:
         return self.values[Name(site.layer, site.place, "W")], self.values.get(Name(site.layer, site.place, "b"))
 
     def value(self, site: Site, name: str) -> np.ndarray | None:

@@ -11,7 +11,6 @@ from bokeh.models.widgets import Div, Select, TextInput
 
 from meanfield.base.errors import MeanFieldError
 from meanfield.explorer.layout import INK, Shown, document, noted
-from meanfield.explorer.serving.asking import Asking
 from meanfield.explorer.serving.selectable import (
     CHOICES,
     SYMBOLS,
@@ -23,6 +22,7 @@ from meanfield.explorer.serving.selectable import (
     with_architecture,
     with_parameters,
 )
+from meanfield.explorer.serving.worker_queue import WorkerQueue
 
 LONGEST = 400  # characters of a formula
 LEAD = (
@@ -42,7 +42,7 @@ class Served:
         self.version, self.place, self.shown = 0, (0.0, 0.0), ""
         self.parameters: dict[str, float] = {}
         self.notes: list[str] = []
-        self.asking = Asking(self._told, patience)
+        self.asking = WorkerQueue(self._told, patience)
         style: list[Any] = [InlineStyleSheet(css=INK)]
         options: list[Any] = [*([] if found else [""]), *CHOICES]
         self.typed = TextInput(

@@ -21,9 +21,9 @@ from tornado.ioloop import IOLoop
 from tornado.web import RequestHandler
 
 from meanfield.base.errors import MeanFieldError
-from meanfield.explorer.serving.asking import PATIENCE, close_all
 from meanfield.explorer.serving.selectable import strength
 from meanfield.explorer.serving.served import Served
+from meanfield.explorer.serving.worker_queue import PATIENCE, close_all
 
 ADDRESS = "127.0.0.1"
 

@@ -1,4 +1,5 @@
-"""Certified evaluation in balls: the precision, constants, and compiled expressions; heads are `elementary`' affair."""
+"""Certified evaluation in balls: the precision, constants, and compiled expressions; functions are `elementary`'
+affair."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown
 from meanfield.base.symbols import Z
 from meanfield.functions.balls.straight_line import Arithmetic, compile_program
-from meanfield.functions.elementary import cached, head_of, where
+from meanfield.functions.elementary import cached, elementary_of, where
 
 Function = Callable[[tuple[acb, ...], bool], acb]
 
@@ -29,14 +30,14 @@ def precision(bits: int) -> Iterator[None]:
 
 
 def _ball(function: type) -> str | Callable[[acb, bool], acb] | None:
-    head = head_of(function)
-    return None if head is None else head.ball
+    record = elementary_of(function)
+    return None if record is None else record.ball
 
 
-def _head(e: sp.Expr, u: acb) -> acb:
-    head = _ball(e.func)
-    assert head is not None
-    return getattr(u, head)() if isinstance(head, str) else head(u, False)
+def _elementary(e: sp.Expr, u: acb) -> acb:
+    method = _ball(e.func)
+    assert method is not None
+    return getattr(u, method)() if isinstance(method, str) else method(u, False)
 
 
 def _unknown(e: sp.Expr) -> MeanFieldError:
@@ -75,9 +76,9 @@ def _number_of(e: sp.Expr, memory: dict[sp.Expr, acb]) -> acb:
         return base.sqrt() ** int(2 * e.exp) if (2 * e.exp).is_Integer else base.pow(_number(e.exp, memory))
     if hasattr(e, "ball"):  # nodes that know their own enclosure
         return acb(e.ball(int(ctx.prec / 3.32)))
-    if head_of(e) is None or len(e.args) != 1:
+    if elementary_of(e) is None or len(e.args) != 1:
         raise _unknown(e)
-    return _head(e, _number(e.args[0], memory))
+    return _elementary(e, _number(e.args[0], memory))
 
 
 def _power(u: acb, w: acb, analytic: bool) -> acb:
@@ -109,7 +110,7 @@ def _disc(size: arb, otherwise: acb) -> acb:
 
 
 _BALLS = Arithmetic(
-    head=_ball,
+    method=_ball,
     number=_number,
     exact=lambda q: acb(fmpq(int(q.p), int(q.q))),
     root=lambda u, a: u.sqrt(analytic=a),

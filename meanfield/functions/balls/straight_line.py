@@ -19,7 +19,7 @@ import sympy as sp
 from flint import ctx
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.functions.elementary import head_of, records, where
+from meanfield.functions.elementary import elementary_of, records, where
 from meanfield.functions.elementary.record import Joint
 
 Constants = tuple[tuple[int, int], ...]  # (number of an irrational constant, its exponent)
@@ -31,14 +31,14 @@ Term = tuple[sp.Rational, Constants, Factors]  # of a sum
 class Arithmetic:
     """What a program computes with.
 
-    head: of a SymPy class, a function of (value, analytic) or the name of a method that has no branch cut, None where
+    method: of a SymPy class, a function of (value, analytic) or the name of a method that has no branch cut, None where
     there is none; number: a constant expression at the current precision, with a memory of parts already known; exact:
     an integer or a dyadic rational as a value that every precision shares; root, power: √v and v^w (None: refused);
-    off_zero: v^w of a v that vanishes nowhere (None: as of any); joint: what computes heads that go together;
-    complaint: the error for an unknown head.
+    off_zero: v^w of a v that vanishes nowhere (None: as of any); joint: what computes functions that go together;
+    complaint: the error for an unknown function.
     """
 
-    head: Callable[[type], str | Callable[[Any, bool], Any] | None]
+    method: Callable[[type], str | Callable[[Any, bool], Any] | None]
     number: Callable[[sp.Expr, dict[sp.Expr, Any]], Any]
     exact: Callable[[sp.Rational], Any]
     root: Callable[[Any, bool], Any]
@@ -62,7 +62,7 @@ _SMALL = 2**20  # integers and powers of two up to here are exact at every preci
 class _Writer:
     variables: tuple[sp.Symbol, ...]
     arithmetic: Arithmetic
-    joint: dict[tuple[Joint, sp.Expr], bool]  # u of which several joint heads are wanted: whether the last one is
+    joint: dict[tuple[Joint, sp.Expr], bool]  # u of which several joint functions are wanted: whether the last one is
     lines: list[str] = field(default_factory=list)
     names: dict[str, Any] = field(default_factory=dict)  # what the source refers to
     rounded: dict[tuple[sp.Rational, Constants], str] = field(default_factory=dict)  # constants of one precision
@@ -222,12 +222,12 @@ class _Writer:
             return self._power(e)
         if not e.args or hasattr(e, "ball"):
             return self._irrational(e)
-        if len(e.args) != 1 or (head := self.arithmetic.head(e.func)) is None:
+        if len(e.args) != 1 or (head := self.arithmetic.method(e.func)) is None:
             raise self.arithmetic.complaint(e)
         inner = self.write(e.args[0])
         if self._fixed(e, inner):
             return self._irrational(e)
-        record, u = head_of(e), e.args[0]
+        record, u = elementary_of(e), e.args[0]
         if record is not None and record.joint is not None:
             for k, side in enumerate(record.joint.at[e.func]):
                 at = -u if k else u
@@ -259,7 +259,7 @@ class _Writer:
         """Refuse a constant that cannot be evaluated, before anything is."""
         if hasattr(e, "ball") or e.is_Rational or e.is_Float or e in (sp.pi, sp.E, sp.EulerGamma):
             return
-        if not (e.is_Add or e.is_Mul or e.is_Pow or (len(e.args) == 1 and self.arithmetic.head(e.func) is not None)):
+        if not (e.is_Add or e.is_Mul or e.is_Pow or (len(e.args) == 1 and self.arithmetic.method(e.func) is not None)):
             raise self.arithmetic.complaint(e)
         for a in e.args:
             self._known(a)
@@ -339,7 +339,7 @@ def _zero_free(e: sp.Expr) -> bool:
         return all(map(_zero_free, e.args))
     if e.is_Pow and e.base is not sp.E:
         return _zero_free(e.base)
-    record = head_of(e)
+    record = elementary_of(e)
     return record is not None and record.zero_free and record.values[0] == 0
 
 
@@ -378,13 +378,13 @@ def compile_program(
 ) -> tuple[str, Callable[[tuple[Any, ...], bool], Any]]:
     """(source, function of (values of the variables, analytic)) of a smooth expression.
 
-    Raises: what `arithmetic.complaint` makes of a head or symbol that is not known.
+    Raises: what `arithmetic.complaint` makes of a function or symbol that is not known.
     """
     return _Writer(variables, arithmetic, _joint(expr)).function(expr)
 
 
 def _joint(expr: sp.Expr) -> dict[tuple[Joint, sp.Expr], bool]:
-    """The arguments u of which several heads that go together are wanted, of u or of -u."""
+    """The arguments u of which several functions that go together are wanted, of u or of -u."""
     out: dict[tuple[Joint, sp.Expr], bool] = {}
     atoms = expr.atoms(*where("joint"))
     for joint in dict.fromkeys(h.joint for h in records("joint")):

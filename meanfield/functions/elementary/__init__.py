@@ -2,7 +2,7 @@
 asked of them all.
 
 `add` puts a new one in: from then on it is parsed, bounded, expanded, integrated in balls, lowered, and run in
-networks. No other module holds a table of heads; docs/functions.md says how a record is written.
+networks. No other module holds a table of functions; docs/functions.md says how a record is written.
 """
 
 from __future__ import annotations
@@ -32,66 +32,66 @@ _ADDED: list[ElementaryFunction] = []
 NAMES: dict[str, tuple[int | None, Callable[..., sp.Expr]]] = {}
 
 
-def _named(head: ElementaryFunction) -> None:
-    NAMES.update({name: (1, head.function) for name in head.names})
+def _named(record: ElementaryFunction) -> None:
+    NAMES.update({name: (1, record.function) for name in record.names})
 
 
-for _head in ELEMENTARY_FUNCTIONS.values():
-    _named(_head)
+for _function in ELEMENTARY_FUNCTIONS.values():
+    _named(_function)
 
 
-def add(head: ElementaryFunction, scalar: Scalar) -> None:
-    """Make a new function known: `head` to the theory, `scalar` (its text and derivatives, which share nothing with
-    `head`) to finite networks.
+def add(record: ElementaryFunction, scalar: Scalar) -> None:
+    """Make a new function known: `record` to the theory, `scalar` (its text and derivatives, which share nothing with
+    `record`) to finite networks.
 
-    `functions.consistency.assert_head` tells whether the two records are right.
+    `functions.consistency.assert_consistent` tells whether the two records are right.
 
     Raises: MeanFieldError where the function or one of its names is taken.
     """
-    taken = [name for name in head.names if name in NAMES or scalars.known(name)]
-    if head.function in ELEMENTARY_FUNCTIONS or taken:
+    taken = [name for name in record.names if name in NAMES or scalars.known(name)]
+    if record.function in ELEMENTARY_FUNCTIONS or taken:
         raise MeanFieldError(
-            f"The function {head.name} was to be added, but {(taken or [head.name])[0]} is known already; take a name "
-            "of its own."
+            f"The function {record.name} was to be added, but {(taken or [record.name])[0]} is known already; take a "
+            "name of its own."
         )
-    if not head.names or any(not name.isidentifier() for name in head.names):
-        raise MeanFieldError(f"The function {head.name} was to be added; its record needs identifiers as names.")
-    ELEMENTARY_FUNCTIONS[head.function] = head
-    _ADDED.append(head)
-    _named(head)
-    for name in head.names:
+    if not record.names or any(not name.isidentifier() for name in record.names):
+        raise MeanFieldError(f"The function {record.name} was to be added; its record needs identifiers as names.")
+    ELEMENTARY_FUNCTIONS[record.function] = record
+    _ADDED.append(record)
+    _named(record)
+    for name in record.names:
         scalars.add(name, scalar)
     _forget()
 
 
-def remove(head: ElementaryFunction) -> None:
+def remove(record: ElementaryFunction) -> None:
     """Take back what `add` did."""
-    if head not in _ADDED:
-        raise MeanFieldError(f"The function {head.name} was to be removed, but it was not added in this process.")
-    del ELEMENTARY_FUNCTIONS[head.function]
-    _ADDED.remove(head)
-    for name in head.names:
+    if record not in _ADDED:
+        raise MeanFieldError(f"The function {record.name} was to be removed, but it was not added in this process.")
+    del ELEMENTARY_FUNCTIONS[record.function]
+    _ADDED.remove(record)
+    for name in record.names:
         del NAMES[name]
         scalars.remove(name)
     _forget()
 
 
 @contextmanager
-def trial(head: ElementaryFunction) -> Iterator[None]:
-    """`head` known for a while, under no name: what the machinery makes of a record that has not been added."""
-    before = ELEMENTARY_FUNCTIONS.get(head.function)
-    if before is head:
+def trial(record: ElementaryFunction) -> Iterator[None]:
+    """`record` known for a while, under no name: what the machinery makes of a record that has not been added."""
+    before = ELEMENTARY_FUNCTIONS.get(record.function)
+    if before is record:
         yield
         return
-    ELEMENTARY_FUNCTIONS[head.function] = head
+    ELEMENTARY_FUNCTIONS[record.function] = record
     _forget()
     try:
         yield
     finally:
         if before is None:
-            del ELEMENTARY_FUNCTIONS[head.function]
+            del ELEMENTARY_FUNCTIONS[record.function]
         else:
-            ELEMENTARY_FUNCTIONS[head.function] = before
+            ELEMENTARY_FUNCTIONS[record.function] = before
         _forget()
 
 
@@ -114,20 +114,20 @@ def _forget() -> None:
         cache.cache_clear()
 
 
-def head_of(what: Any) -> ElementaryFunction | None:
+def elementary_of(what: Any) -> ElementaryFunction | None:
     """The record of an expression's function, or of a SymPy class; None for anything else."""
     return ELEMENTARY_FUNCTIONS.get(what if isinstance(what, type) else what.func)
 
 
 @cached(64)
 def where(attribute: str) -> tuple[Any, ...]:
-    """The SymPy classes of all heads with this property (`ElementaryFunction.bends`, `ElementaryFunction.positive`, …),
-    for `has` and `atoms`."""
+    """The SymPy classes of all functions with this property (`ElementaryFunction.bends`, `ElementaryFunction.positive`,
+    …), for `has` and `atoms`."""
     return tuple(f for f, h in ELEMENTARY_FUNCTIONS.items() if getattr(h, attribute))
 
 
 def records(attribute: str) -> Iterator[ElementaryFunction]:
-    """The heads that have something there: a field that is not None, a property that holds."""
+    """The functions that have something there: a field that is not None, a property that holds."""
     return (ELEMENTARY_FUNCTIONS[f] for f in where(attribute))
 
 
@@ -143,26 +143,26 @@ def written(e: sp.Expr) -> sp.Expr:
 
 
 def far_out(e: sp.Expr, w: sp.Symbol) -> sp.Expr:
-    """`e`, a function of w > 0, with heads of what grows as w → 0 by what they are there: atan u = ±π/2 - atan(1/u).
-    Heads with logarithms there stay.
+    """`e`, a function of w > 0, with functions of what grows as w → 0 by what they are there: atan u = ±π/2 -
+    atan(1/u). Heads with logarithms there stay.
 
     Raises: NotImplementedError (of SymPy's) where it is not known whether an argument grows.
     """
 
-    def far(head: ElementaryFunction, u: sp.Expr) -> sp.Expr:
+    def far(record: ElementaryFunction, u: sp.Expr) -> sp.Expr:
         lead, power = sp.together(u).leadterm(w) if u.has(w) else (sp.S.Zero, sp.S.Zero)
         if not power.is_negative:
-            return head.function(u)
+            return record.function(u)
         if not (lead.is_positive or lead.is_negative):
             raise NotImplementedError(f"the sign of {u}")
-        end = head.end(1 if lead.is_positive else -1)
+        end = record.end(1 if lead.is_positive else -1)
         if not isinstance(end, PowerEnd) or any(m for _, m, _ in end.parts):
-            return head.function(u)
+            return record.function(u)
         return sp.Add(*[sp.Abs(u) ** p * A(1 / u) if p else A(1 / u) for p, _, A in end.parts])
 
-    for head in records("power_like"):
-        if e.has(head.function):
-            e = e.replace(head.function, lambda u, h=head: far(h, u))
+    for record in records("power_like"):
+        if e.has(record.function):
+            e = e.replace(record.function, lambda u, h=record: far(h, u))
     return e
 
 
@@ -182,8 +182,8 @@ def fingerprint() -> str:
     return "\n".join(f"{h.name} {h.names} {h.values} {h.code} {_identity(h.function)} {_fields(h)}" for h in _ADDED)
 
 
-def _fields(head: ElementaryFunction) -> str:
-    return " ".join(_identity(value) for value in vars(head).values() if callable(value))
+def _fields(record: ElementaryFunction) -> str:
+    return " ".join(_identity(value) for value in vars(record).values() if callable(value))
 
 
 def _identity(function: Callable[..., Any]) -> str:

@@ -1,7 +1,7 @@
-"""Certified values of heads that python-flint lacks, or whose branch cuts its methods do not guard.
+"""Certified values of functions that python-flint lacks, or whose branch cuts its methods do not guard.
 
 The `analytic` flag of rigorous integration asks that the result be non-finite where a function is not analytic on the
-whole ball: every head with a branch cut honours it.
+whole ball: every function with a branch cut honours it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Power series of balls for heads that python-flint's series lack, or would lose digits of."""
+"""Power series of balls for functions that python-flint's series lack, or would lose digits of."""
 
 from __future__ import annotations
 

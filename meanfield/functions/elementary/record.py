@@ -17,21 +17,21 @@ LARGE_SHARE = sp.Dummy("S", positive=True)  #: in [1/3, 1]
 
 
 class rest(sp.Function):
-    """rest(name, side, u): h(u) - limit(u) of the head of that name at one end, where no other head is that."""
+    """rest(name, side, u): h(u) - limit(u) of the function of that name at one end, where no other function is that."""
 
     nargs = 3
     is_real = True
 
 
 @dataclass(frozen=True, eq=False)
-class End:
+class EndBehavior:
     """How h(u) dies away to `limit(u)`, a constant or u, as s·u → ∞, s = 1 at the right end and -1 at the left one.
 
     |h(u) - limit(u)| ≤ size e^{-rate s u} for *every* real u.
 
     enclosed: h(u) for s·u ≥ 0 by exponentials and the unknown numbers `SHARE` and `LARGE_SHARE`. rest: h(u) - limit(u)
-    by a head that dies, without cancellation. series: (u, n, θ) → n terms of h(u) - limit(u) and the next one times
-    an unknown θ in [0, 1], for s·u large. All three are for heads that are no rational function of e^u (those have
+    by a function that dies, without cancellation. series: (u, n, θ) → n terms of h(u) - limit(u) and the next one times
+    an unknown θ in [0, 1], for s·u large. All three are for functions that are no rational function of e^u (those have
     `ElementaryFunction.exponential`). small: limit(u) - h(u) in a form that keeps its digits in floats.
     """
 
@@ -39,7 +39,7 @@ class End:
     size: sp.Rational
     rate: int = 1
     enclosed: Formula | None = None
-    rest: Formula | None = None
+    remainder: Formula | None = None
     series: Callable[[Any, int, sp.Expr], sp.Expr] | None = None
     small: Formula | None = None
 
@@ -75,7 +75,8 @@ class LogarithmicGrowth:
 @dataclass(frozen=True, eq=False)
 class Joint:
     """Heads that are computed together, from one exponential: what `ball` and `series` return of (u, analytic, wanted)
-    holds a head of u and of -u at the places `at` gives; the head `last` is computed only where it is wanted."""
+    holds a function of u and of -u at the places `at` gives; the function `last` is computed only where it is
+    wanted."""
 
     at: Mapping[type, tuple[int, int | None]]
     last: type
@@ -91,38 +92,33 @@ class Joint:
 class ElementaryFunction:
     """A function h of one real number u.
 
-    What it is:
-        function: its SymPy class, which knows h′: a subclass of `symbols.HeadFunction` where SymPy has none.
-        mpmath: h at mpmath numbers, any precision: what everything else is checked against.
-        names: how formulas call it; none for a head that only closed forms hold.
-        domain: where it is real and smooth (an open interval).
-        slope: h′ as a function of u, in which h(u) itself and other heads of u may stand. Exact Taylor series follow.
-        plain: h by another head, of which it is a linear function (erfc = 1 - erf).
+    What it is: function: its SymPy class, which knows h′: a subclass of `symbols.HeadFunction` where SymPy has none.
+    mpmath: h at mpmath numbers, any precision: what everything else is checked against. names: how formulas call it;
+    none for a function that only closed forms hold. domain: where it is real and smooth (an open interval). slope: h′
+    as a function of u, in which h(u) itself and other functions of u may stand. Exact Taylor series follow. plain: h by
+    another function, of which it is a linear function (erfc = 1 - erf).
 
-    Its shape, which decides zeros, signs and ranges:
-        values: infimum and supremum. shape: "rising", "falling", "valley" (falls to u = 0, then rises), "hill", or "".
-        number: h at doubles, ±∞ included, without overflow; for heads with a shape.
-        parity: 1, -1 or None. reflection: (h(u), u) → h(-u) for heads without parity.
-        inverse: w → the u with h(u) = w (u ≥ 0 of a valley or a hill), or (g, v): the u with g(u) = v for another head
-        g. None: zeros are isolated in balls, which is better where SymPy does not prove that h(inverse(w)) = w. square:
-        the head g with 1 - h² = g².
+    Its shape, which decides zeros, signs and ranges: values: infimum and supremum. shape: "rising", "falling", "valley"
+    (falls to u = 0, then rises), "hill", or "". number: h at doubles, ±∞ included, without overflow; for functions with
+    a shape. parity: 1, -1 or None. reflection: (h(u), u) → h(-u) for functions without parity. inverse: w → the u with
+    h(u) = w (u ≥ 0 of a valley or a hill), or (g, v): the u with g(u) = v for another function g. None: zeros are
+    isolated in balls, which is better where SymPy does not prove that h(inverse(w)) = w. square: the function g with 1
+    - h² = g².
 
     Its size and its ends:
         growth: what bounds |h|; None where `certified_values` does.
         steepest: a bound of |h′| on the real line, None where there is none.
-        right, left: how it behaves at ±∞ (`End`, `PowerEnd`; None: it grows exponentially or oscillates). With a
-        parity the left end follows from the right one.
+        right, left: how it behaves at ±∞ (`EndBehavior`, `PowerEnd`; None: it grows exponentially or oscillates). With
+        a parity the left end follows from the right one.
         exponential: h as a function of y = e^u: rational in y, or with a logarithm or an arctangent.
         exponentiated: e^{h(u)} as a function of u, where that is simpler than h. branch: (s, r) → h(u) for u near
         s = ±1, where h has a square root of r² = (1 - s u)/2.
 
-    Numbers:
-        ball: h of (acb, analytic), or the name of a method of `acb` without branch cut: certified evaluation. Where
-        h is not analytic on the whole ball and analytic is True, the answer must not be finite.
-        series: the same on power series of balls (of (arb_series, analytic)). None: from `ball` and `slope`.
-        numpy: text of h at an array x, over `np` and SciPy's `special()`; "" where NumPy has h under the name SymPy
-        prints. code: body of a function of x that Numba compiles; "" where `math` has it. joint: heads that share one
-        exponential with it.
+    Numbers: ball: h of (acb, analytic), or the name of a method of `acb` without branch cut: certified evaluation.
+    Where h is not analytic on the whole ball and analytic is True, the answer must not be finite. series: the same on
+    power series of balls (of (arb_series, analytic)). None: from `ball` and `slope`. numpy: text of h at an array x,
+    over `np` and SciPy's `special()`; "" where NumPy has h under the name SymPy prints. code: body of a function of x
+    that Numba compiles; "" where `math` has it. joint: functions that share one exponential with it.
     """
 
     function: type
@@ -143,8 +139,8 @@ class ElementaryFunction:
 
     growth: PowerGrowth | ExponentialGrowth | LogarithmicGrowth | None = None
     steepest: float | None = None
-    right: End | PowerEnd | None = None
-    left: End | PowerEnd | None = None
+    right: EndBehavior | PowerEnd | None = None
+    left: EndBehavior | PowerEnd | None = None
     exponential: Formula | None = None
     exponentiated: Formula | None = None
 
@@ -164,22 +160,22 @@ class ElementaryFunction:
     # ---------------------------------------------------------------------------------------------- what follows
 
     @cached_property
-    def ends(self) -> tuple[End | PowerEnd | None, End | PowerEnd | None]:
-        """The (right, left) ends, the left one by parity where it is not given; each `End` with its `rest`."""
+    def ends(self) -> tuple[EndBehavior | PowerEnd | None, EndBehavior | PowerEnd | None]:
+        """The (right, left) ends, the left one by parity where it is not given; each with its `remainder`."""
         left = self.left
         if left is None and self.right is not None and self.parity:
             left = _mirrored(self.right, self.parity)
         right, left = (self._with_rest(e, s) for e, s in ((self.right, 1), (left, -1)))
-        if self.parity and isinstance(right, End) and self.left is None and right.rest is not None:
+        if self.parity and isinstance(right, EndBehavior) and self.left is None and right.remainder is not None:
             left = _mirrored(right, self.parity)  # one name for what dies at both ends
         return right, left
 
-    def _with_rest(self, end: End | PowerEnd | None, side: int) -> End | PowerEnd | None:
-        if not isinstance(end, End) or end.series is None or end.rest is not None:
+    def _with_rest(self, end: EndBehavior | PowerEnd | None, side: int) -> EndBehavior | PowerEnd | None:
+        if not isinstance(end, EndBehavior) or end.series is None or end.remainder is not None:
             return end
         own = end.limit(sp.Symbol("u")) == 0
         named = (lambda u: self.function(u)) if own else (lambda u: rest(sp.Symbol(self.name), sp.Integer(side), u))
-        return End(end.limit, end.size, end.rate, end.enclosed, named, end.series, end.small)
+        return EndBehavior(end.limit, end.size, end.rate, end.enclosed, named, end.series, end.small)
 
     @cached_property
     def zero_free(self) -> bool:
@@ -189,7 +185,7 @@ class ElementaryFunction:
             return False
         return len(sp.Poly(sp.numer(sp.together(self.exponential(y))), y).terms()) == 1
 
-    def end(self, side: int) -> End | PowerEnd | None:
+    def end(self, side: int) -> EndBehavior | PowerEnd | None:
         return self.ends[0 if side > 0 else 1]
 
     @cached_property
@@ -284,15 +280,20 @@ def _put(e: sp.Expr, y: sp.Symbol, side: int, u: sp.Expr) -> sp.Expr:
     return e.subs(y, sp.exp(side * u))
 
 
-def _mirrored(end: End | PowerEnd, parity: int) -> End | PowerEnd:
-    """The left end of a head whose right one is known: h(u) = ± h(-u)."""
+def _mirrored(end: EndBehavior | PowerEnd, parity: int) -> EndBehavior | PowerEnd:
+    """The left end of a function whose right one is known: h(u) = ± h(-u)."""
 
     def turned(f: Callable[..., sp.Expr]) -> Callable[..., sp.Expr]:
         return lambda u, *more: parity * f(-u, *more)
 
     if isinstance(end, PowerEnd):
         return PowerEnd(tuple((p, m, turned(A)) for p, m, A in end.parts))
-    return End(
-        turned(end.limit), end.size, end.rate, end.enclosed and turned(end.enclosed), end.rest and turned(end.rest),
-        end.series and turned(end.series), end.small and turned(end.small),
+    return EndBehavior(
+        turned(end.limit),
+        end.size,
+        end.rate,
+        end.enclosed and turned(end.enclosed),
+        end.remainder and turned(end.remainder),
+        end.series and turned(end.series),
+        end.small and turned(end.small),
     )

@@ -23,7 +23,7 @@ AGREES = 1e-6  # of 1 + |φ|
 REACH = 12.0  # the points lie within, denser near 0
 
 
-class Unreadable(MeanFieldError):
+class UnreadableFunction(MeanFieldError):
     """A function that is neither a formula nor known by its values."""
 
 
@@ -121,7 +121,7 @@ def points() -> Any:
 def values_of(function: Callable[[Any], Any], at: Any) -> Any:
     """The values of a function at an array of points, however it takes them: an array, one number, a torch tensor.
 
-    Raises: Unreadable where it takes none of these, or what it gives is no real number for each.
+    Raises: UnreadableFunction where it takes none of these, or what it gives is no real number for each.
     """
     import numpy as np
 
@@ -149,7 +149,7 @@ def values_of(function: Callable[[Any], Any], at: Any) -> Any:
             continue
         if array.shape == np.shape(at) and not np.isnan(array).any():
             return array
-    raise Unreadable(
+    raise UnreadableFunction(
         f"{named(function)} is no function of one real number: it takes no array, number or tensor of them that gives "
         f"as many real ones back.{reason} Give a formula in z, such as 'z*tanh(z)'."
     )
@@ -158,14 +158,14 @@ def values_of(function: Callable[[Any], Any], at: Any) -> Any:
 def refuse_together(function: Callable[[Any], Any]) -> None:
     """Refuse what is random, or acts on several numbers at once (a softmax, a dropout): no activation.
 
-    Raises: Unreadable, also where values cannot be had.
+    Raises: UnreadableFunction, also where values cannot be had.
     """
     import numpy as np
 
     at = points()
     whole, part, again = (values_of(function, x) for x in (at, at[::2], at))
     if not (np.allclose(whole[::2], part, rtol=1e-5, atol=1e-7) and np.allclose(whole, again, rtol=1e-5, atol=1e-7)):
-        raise Unreadable(
+        raise UnreadableFunction(
             f"{named(function)} is no activation: it gives other values for the same number, being random or acting on "
             "several numbers at once. Give a function of one number."
         )

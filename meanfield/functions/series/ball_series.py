@@ -15,10 +15,10 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
 from meanfield.functions.balls.straight_line import Arithmetic, compile_program
-from meanfield.functions.elementary import cached, head_of, models
+from meanfield.functions.elementary import cached, elementary_of, models
 
 x = Z[0]
-Head = Callable[[arb_series, bool], arb_series]
+SeriesFunction = Callable[[arb_series, bool], arb_series]
 BallSeries = Callable[[arb_series], arb_series | arb]  # a ball where the function is a constant
 
 
@@ -31,19 +31,19 @@ def _refusal(e: sp.Expr) -> MeanFieldError:
     return MeanFieldError(f"{e.func} has no power series of balls.")
 
 
-def _head(function: type) -> str | Head | None:
-    """A head's own series, else from its value and its slope's series."""
-    head = head_of(function)
-    if head is None or head.series is not None or head.slope is None:
-        return None if head is None else head.series
+def _elementary(function: type) -> str | SeriesFunction | None:
+    """A function's own series, else from its value and its slope's series."""
+    record = elementary_of(function)
+    if record is None or record.series is not None or record.slope is None:
+        return None if record is None else record.series
     return _from_slope(function)
 
 
 @cached(64)
-def _from_slope(function: type) -> Head | None:
-    head = head_of(function)
-    assert head is not None and head.slope is not None
-    slope = head.slope(x)
+def _from_slope(function: type) -> SeriesFunction | None:
+    record = elementary_of(function)
+    assert record is not None and record.slope is not None
+    slope = record.slope(x)
     if slope.has(function):
         return None
     value, rate = balls.compile_ball(function(x), (x,)), ball_series(slope)
@@ -51,7 +51,7 @@ def _from_slope(function: type) -> Head | None:
 
 
 _SERIES = Arithmetic(
-    head=_head,
+    method=_elementary,
     number=lambda e, _: balls.constant(e),
     exact=lambda q: arb(fmpq(int(q.p), int(q.q))),
     root=lambda u, _: u.sqrt(),

@@ -16,8 +16,8 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
-from meanfield.functions.elementary import cached, head_of
-from meanfield.functions.elementary.record import ElementaryFunction, End, PowerEnd
+from meanfield.functions.elementary import cached, elementary_of
+from meanfield.functions.elementary.record import ElementaryFunction, EndBehavior, PowerEnd
 from meanfield.functions.series.taylor import taylor
 
 _U = sp.Dummy("u", real=True)
@@ -35,7 +35,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Form:
+class FormAtInfinity:
     """The sum of `parts` in v = t^{-1/d}; `dropped`: terms smaller than every power of t were left out."""
 
     parts: tuple[Part, ...]
@@ -72,7 +72,7 @@ class _Unknown(MeanFieldError):
 
 
 @cached(1024)
-def normal_form(e: sp.Expr, t: sp.Symbol) -> Form:
+def normal_form(e: sp.Expr, t: sp.Symbol) -> FormAtInfinity:
     """The form of a smooth real expression in t > 0.
 
     Raises: MeanFieldError where it has none (sin, e^t, 1/log t) or the rules do not find it.
@@ -89,7 +89,7 @@ def normal_form(e: sp.Expr, t: sp.Symbol) -> Form:
             if isinstance(error, MeanFieldError):
                 raise
             raise _Unknown(f"How {e} behaves as {t} → ∞ was asked for and is not found by the rules.") from None
-        return Form(tuple(parts), d, walk.dropped)
+        return FormAtInfinity(tuple(parts), d, walk.dropped)
     raise _Unknown(f"How {e} behaves as {t} → ∞ is not available: its powers have no common denominator.")
 
 
@@ -131,7 +131,7 @@ class _Walk:
             return self._power(self(e.base), e.exp, e)
         if len(e.args) != 1:
             raise _Unknown(f"How {e} behaves at infinity is not among the rules.")
-        return self._head(e, self(e.args[0]))
+        return self._elementary(e, self(e.args[0]))
 
     def _merge(self, parts: list[Part]) -> list[Part]:
         out: list[Part] = []
@@ -207,7 +207,7 @@ class _Walk:
             return sp.Add(*[V ** (-self.d * p.power) * p.factor for p in parts])
         return None
 
-    def _head(self, e: sp.Expr, parts: list[Part]) -> list[Part]:
+    def _elementary(self, e: sp.Expr, parts: list[Part]) -> list[Part]:
         head = e.func
         if head is sp.log:
             p = self._single(parts, e)
@@ -221,7 +221,7 @@ class _Walk:
             inner = self._finite(parts, e)
         if inner is not None:
             return self._at_a_limit(head, inner, e)
-        record = head_of(head)
+        record = elementary_of(head)
         if record is None:
             raise _Unknown(f"{e} has no power-law limit at infinity.")
         if record.exponential_like:
@@ -249,13 +249,13 @@ class _Walk:
         ]
 
     def _at_a_limit(self, head: type, inner: sp.Expr, e: sp.Expr) -> list[Part]:
-        record = head_of(head)
+        record = elementary_of(head)
         if record is not None and record.branch is not None:
             limit = sp.simplify(inner.subs(V, 0))
             if abs(limit) == 1:
                 rest = self._power([Part(sp.S.Zero, 0, sp.cancel(sp.together((1 - limit * inner) / 2)))], sp.S.Half, e)
                 return [Part(sp.S.Zero, 0, record.branch(limit, self._finite(rest, e)))]
-        taylor(head(inner), V, 0)  # raises where the head is not analytic there
+        taylor(head(inner), V, 0)  # raises where the function is not analytic there
         return [Part(sp.S.Zero, 0, head(inner))]
 
     def _saturated(self, head: ElementaryFunction, parts: list[Part], e: sp.Expr) -> list[Part]:
@@ -269,7 +269,7 @@ class _Walk:
                 raise _Unknown(f"{e} is not a sum of powers of z and log z at infinity.")
             return self._of_logarithm(head, parts, e)
         end = head.end(sign)
-        if not isinstance(end, End):
+        if not isinstance(end, EndBehavior):
             raise _Unknown(f"{e} grows exponentially or oscillates and has no power-law limit at infinity.")
         self.dropped = True
         limit = end.limit(_U)
@@ -282,7 +282,7 @@ class _Walk:
         return [Part(sp.S.Zero, 0, limit)] if limit != 0 else []
 
     def _of_logarithm(self, head: ElementaryFunction, parts: list[Part], e: sp.Expr) -> list[Part]:
-        """e^{a log t + b} = t^a e^b, and the heads that are functions of it."""
+        """e^{a log t + b} = t^a e^b, and the functions that are functions of it."""
         logs = [p for p in parts if p.logs]
         if len(logs) != 1 or logs[0].factor.has(V):
             raise _Unknown(f"{e} is not a sum of powers of z and log z at infinity.")

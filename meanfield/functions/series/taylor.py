@@ -1,6 +1,6 @@
 """Exact truncated power series of smooth expressions, by coefficient recurrences.
 
-SymPy's `series` takes a second on mish; walking the tree once with the differential equation of each head takes
+SymPy's `series` takes a second on mish; walking the tree once with the differential equation of each function takes
 milliseconds. Such an equation needs the product of two lists coefficient by coefficient, each simplified before the
 next one: the ring of `symbolic/series`, whose products are worked out whole, takes what is found here.
 """
@@ -13,7 +13,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import steep
-from meanfield.functions.elementary import cached, head_of, where
+from meanfield.functions.elementary import cached, elementary_of, where
 
 Series = list[sp.Expr]
 
@@ -133,24 +133,26 @@ _U = sp.Dummy("u", real=True)
 
 @cached(64)
 def _system(function: type) -> tuple[tuple[sp.Symbol, sp.Expr, type], ...]:
-    """(symbol, slope, class) of a head of `_U` and of all heads of `_U` that slopes hold, in symbols for these."""
+    """(symbol, slope, class) of a function of `_U` and of all functions of `_U` that slopes hold, in symbols for
+    these."""
     found: dict[type, sp.Symbol] = {}
     slopes: dict[type, sp.Expr] = {}
     pending = [function]
     while pending:
-        head = head_of(pending.pop())
-        if head is None or head.slope is None:
+        record = elementary_of(pending.pop())
+        if record is None or record.slope is None:
             return ()
-        found[head.function] = sp.Dummy(head.name)
-        slopes[head.function] = head.slope(_U)
-        inner = {a.func for a in slopes[head.function].atoms(sp.Function, sp.exp) if a.args == (_U,)}
+        found[record.function] = sp.Dummy(record.name)
+        slopes[record.function] = record.slope(_U)
+        inner = {a.func for a in slopes[record.function].atoms(sp.Function, sp.exp) if a.args == (_U,)}
         pending += [f for f in inner if f not in found and f not in pending]
     swap = {f(_U): symbol for f, symbol in found.items()}
     return tuple((symbol, slopes[f].xreplace(swap), f) for f, symbol in found.items())
 
 
 def _compose(expr: sp.Expr, g: Series) -> Series:
-    """A head of a series: h(g)′ = h′(g) g′, coefficient by coefficient, with the heads that h′ holds beside it."""
+    """A function of a series: h(g)′ = h′(g) g′, coefficient by coefficient, with the functions that h′ holds beside
+    it."""
     system = _system(expr.func) if len(expr.args) == 1 else ()
     if not system:
         raise MeanFieldError(
@@ -169,7 +171,7 @@ def _compose(expr: sp.Expr, g: Series) -> Series:
 
 
 def _is_pair(system: tuple[tuple[sp.Symbol, sp.Expr, type], ...]) -> bool:
-    """Whether the slopes are heads of the system themselves, up to their signs (sin and cos): nothing grows that would
-    have to be simplified."""
+    """Whether the slopes are functions of the system themselves, up to their signs (sin and cos): nothing grows that
+    would have to be simplified."""
     symbols = {symbol for symbol, _, _ in system}
     return len(system) > 1 and all(slope in symbols or -slope in symbols for _, slope, _ in system)

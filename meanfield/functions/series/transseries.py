@@ -1,9 +1,9 @@
 r"""The sign of an expression far out where its powers cancel: e(z) = Σ c_j(z) e^{-Q_j(z)} with polynomials Q_j.
 
-erf u = 1 - erfc u and softplus u = u + softplus(-u) leave heads that die, and these are enclosed by their alternating
-series with an unknown 0 ≤ θ ≤ 1 (`heads.record.End`). The term that dies last decides, once the ratios of all others to
-it fall from some M on and are too small at M. Terms are enclosed and compared, none is left out, and no series are
-multiplied. Source: derived here.
+erf u = 1 - erfc u and softplus u = u + softplus(-u) leave functions that die, and these are enclosed by their
+alternating series with an unknown 0 ≤ θ ≤ 1 (`EndBehavior`). The term that dies last decides, once the ratios of all
+others to it fall from some M on and are too small at M. Terms are enclosed and compared, none is left out, and no
+series are multiplied. Source: derived here.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from flint import acb, arb
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
-from meanfield.functions.elementary import ELEMENTARY_FUNCTIONS, far_out, head_of, records, where
-from meanfield.functions.elementary.record import ElementaryFunction, End, rest
+from meanfield.functions.elementary import ELEMENTARY_FUNCTIONS, elementary_of, far_out, records, where
+from meanfield.functions.elementary.record import ElementaryFunction, EndBehavior, rest
 
 x = Z[0]
 _W = sp.Dummy("w", positive=True)
@@ -31,7 +31,7 @@ class _Undecided(Exception):
 def far_sign(e: sp.Expr, scales: Sequence[int]) -> tuple[float, int] | None:
     """(M, sign of e for all z ≥ M), M = 2^k with k from `scales`; None where the rules do not decide it."""
     try:
-        small = _small_heads(as_exponentials(e))
+        small = _small_functions(as_exponentials(e))
     except _Undecided:
         return None
     for order in (1, 2, 4):
@@ -45,35 +45,36 @@ def far_sign(e: sp.Expr, scales: Sequence[int]) -> tuple[float, int] | None:
 
 def as_exponentials(e: sp.Expr) -> sp.Expr:
     """Heads that are rational in exponentials (tanh, sech, σ, sinh, cosh) written so."""
-    for head in records("rational_in_exponentials"):
-        if head.function is not sp.exp and e.has(head.function):
-            e = e.replace(head.function, lambda u, h=head: _exponential(h, u))
+    for record in records("rational_in_exponentials"):
+        if record.function is not sp.exp and e.has(record.function):
+            e = e.replace(record.function, lambda u, h=record: _exponential(h, u))
     return e
 
 
-def _exponential(head: ElementaryFunction, u: sp.Expr) -> sp.Expr:
-    inner = head_of(u)
+def _exponential(record: ElementaryFunction, u: sp.Expr) -> sp.Expr:
+    inner = elementary_of(u)
     if inner is not None and inner.exponentiated is not None:  # tanh(log(1 + e^s))
-        return head.exponential(inner.exponentiated(u.args[0]))  # type: ignore[misc]
-    return head.form[1](u)
+        return record.exponential(inner.exponentiated(u.args[0]))  # type: ignore[misc]
+    return record.form[1](u)
 
 
-def _small_heads(e: sp.Expr) -> sp.Expr:
-    """e with heads that are no rational functions of exponentials written by what dies of them: erf u = 1 - erfc u."""
+def _small_functions(e: sp.Expr) -> sp.Expr:
+    """e with functions that are no rational functions of exponentials written by what dies of them: erf u = 1 - erfc
+    u."""
 
-    def small(head: ElementaryFunction, u: sp.Expr) -> sp.Expr:
+    def small(record: ElementaryFunction, u: sp.Expr) -> sp.Expr:
         if not u.has(x):
-            return head.function(u)
+            return record.function(u)
         if not u.is_polynomial(x):
             raise _Undecided
-        end = head.end(1 if balls.constant(sp.Poly(u, x).LC()) > 0 else -1)
-        if not isinstance(end, End) or end.rest is None:
+        end = record.end(1 if balls.constant(sp.Poly(u, x).LC()) > 0 else -1)
+        if not isinstance(end, EndBehavior) or end.remainder is None:
             raise _Undecided
-        return end.limit(u) + end.rest(u)
+        return end.limit(u) + end.remainder(u)
 
-    for head in [h for h in records("bends") if not h.form and not h.power_like]:
-        if e.has(head.function):
-            e = e.replace(head.function, lambda u, h=head: small(h, u))
+    for record in [h for h in records("bends") if not h.form and not h.power_like]:
+        if e.has(record.function):
+            e = e.replace(record.function, lambda u, h=record: small(h, u))
     return e
 
 
@@ -95,10 +96,10 @@ def _decided(e: sp.Expr, order: int, scales: Sequence[int]) -> tuple[float, int]
         m = arb(2) ** k
         if not all(_grows(u, m) for u in arguments):
             continue
-        head = lead.size(m)
-        if not head.is_finite() or head.contains(0):
+        record = lead.size(m)
+        if not record.is_finite() or record.contains(0):
             continue
-        room = arb(abs(head).abs_lower())
+        room = arb(abs(record).abs_lower())
         for t in rest:
             gap, power = t.rate - lead.rate, t.degree - lead.degree
             if not _falls(gap, power, m):
@@ -107,7 +108,7 @@ def _decided(e: sp.Expr, order: int, scales: Sequence[int]) -> tuple[float, int]
             ratio = m ** balls.constant(power) * (-_at(gap, m)).exp()
             room -= arb(t.size(m).abs_upper()) * ratio
         if room > 0:
-            return float(2**k), 1 if head > 0 else -1
+            return float(2**k), 1 if record > 0 else -1
     raise _Undecided
 
 
@@ -188,20 +189,23 @@ def _shaped(rate: sp.Poly, c: sp.Expr) -> _Term:
 
 
 def _enclosed(e: sp.Expr, order: int) -> tuple[sp.Expr, set[sp.Symbol], list[sp.Poly]]:
-    """(e with its small heads replaced by their series and a remainder 0 ≤ θ ≤ 1 each, the θ's, what must be ≥ 0)."""
+    """(e with its small functions replaced by their series and a remainder 0 ≤ θ ≤ 1 each, the θ's, what must be ≥
+    0)."""
     unknown: dict[sp.Expr, sp.Symbol] = {}
     arguments: list[sp.Poly] = []
 
     def enclosed(atom: sp.Expr) -> sp.Expr:
-        head, side = (
-            (ELEMENTARY_FUNCTIONS[_named(atom)], int(atom.args[1])) if isinstance(atom, rest) else (head_of(atom), None)
+        record, side = (
+            (ELEMENTARY_FUNCTIONS[_named(atom)], int(atom.args[1]))
+            if isinstance(atom, rest)
+            else (elementary_of(atom), None)
         )
         u = atom.args[-1]
-        if not u.has(x) or head is None:
+        if not u.has(x) or record is None:
             return atom
         for s in (1, -1) if side is None else (side,):
-            end = head.end(s)
-            if isinstance(end, End) and end.series is not None and (side is not None or end.limit(u) == 0):
+            end = record.end(s)
+            if isinstance(end, EndBehavior) and end.series is not None and (side is not None or end.limit(u) == 0):
                 theta = unknown.setdefault(atom, sp.Dummy("theta", positive=True))
                 arguments.append(sp.Poly(s * u, x))
                 return end.series(u, order, theta)
@@ -220,6 +224,6 @@ def _with_series() -> tuple[type, ...]:
     return tuple(
         h.function
         for h in records("bends")
-        if any(isinstance(e, End) and e.series is not None and e.limit(x) == 0 for e in h.ends)
+        if any(isinstance(e, EndBehavior) and e.series is not None and e.limit(x) == 0 for e in h.ends)
     )
 

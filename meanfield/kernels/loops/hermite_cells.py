@@ -23,7 +23,7 @@ Piece = TypeVar("Piece")
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class HermiteCell:
     """The coefficients over one cell of log V, as Chebyshev polynomials (degree + 1, order), and the roots of the
     tails, the largest in the cell."""
 
@@ -101,7 +101,7 @@ class Kept(Generic[Key, Piece]):
         self._kept = len(keys)
 
 
-class Cells(Kept[int, Cell]):
+class HermiteCells(Kept[int, HermiteCell]):
     """The cells of one function that were met so far, by their index: [index, index + 1] of CELLS·log2 V.
 
     name: of the file that keeps them; first, step: of the k whose coefficients are not 0; at_zero: f(0).
@@ -111,21 +111,21 @@ class Cells(Kept[int, Cell]):
         super().__init__(name)
         self.first, self.step, self.at_zero = first, step, at_zero
 
-    def cell(self, index: int) -> Cell:
+    def cell(self, index: int) -> HermiteCell:
         """One cell."""
         if index not in self.found:
             self.found[index] = self.made(index)
         return self.found[index]
 
-    def made(self, index: int) -> Cell:
+    def made(self, index: int) -> HermiteCell:
         """A cell that was not met before."""
         raise NotImplementedError
 
-    def nothing(self) -> Cell:
+    def nothing(self) -> HermiteCell:
         """The cell of a variance that is 0: f(0)."""
         coefficients = np.zeros((DEGREE + 1, LADDER[0]))
         coefficients[0, 0] = self.at_zero
-        return Cell(LADDER[0], coefficients, np.zeros((2, len(LADDER))))
+        return HermiteCell(LADDER[0], coefficients, np.zeros((2, len(LADDER))))
 
     def expand(self, V: np.ndarray) -> Series:
         """The series at variances V[layer, input]."""
@@ -151,14 +151,14 @@ class Cells(Kept[int, Cell]):
         _read(u.reshape(V.shape), where.reshape(V.shape), polynomials, of_cells, own, a, tails)
         return Series(a, tails, first, step)
 
-    def unpacked(self, arrays: dict[str, np.ndarray]) -> Iterator[tuple[int, Cell]]:
+    def unpacked(self, arrays: dict[str, np.ndarray]) -> Iterator[tuple[int, HermiteCell]]:
         at = 0
         for index, order, tails in zip(arrays["index"].tolist(), arrays["order"].tolist(), arrays["tails"]):
             size = (DEGREE + 1) * order
-            yield index, Cell(order, arrays["coefficients"][at : at + size].reshape(DEGREE + 1, order), tails)
+            yield index, HermiteCell(order, arrays["coefficients"][at : at + size].reshape(DEGREE + 1, order), tails)
             at += size
 
-    def packed(self, cells: list[Cell]) -> dict[str, np.ndarray]:
+    def packed(self, cells: list[HermiteCell]) -> dict[str, np.ndarray]:
         return {
             "order": np.array([c.order for c in cells]),
             "tails": np.stack([c.tails for c in cells]),

@@ -20,11 +20,19 @@ from numba import njit
 
 from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
-from meanfield.kernels.loops.hermite_cells import CELLS, DEGREE, Cell, Cells, nodes, to_coefficients, variances
+from meanfield.kernels.loops.hermite_cells import (
+    CELLS,
+    DEGREE,
+    HermiteCell,
+    HermiteCells,
+    nodes,
+    to_coefficients,
+    variances,
+)
 from meanfield.kernels.loops.pair_loops import LADDER, Series
 from meanfield.numeric.lowering.modules import cache
 from meanfield.numeric.quadrature.evaluation import evaluate
-from meanfield.numeric.quadrature.gaussian_averages import Rule, panels, resolved, rule_for
+from meanfield.numeric.quadrature.gaussian_averages import QuadratureRule, panels, resolved, rule_for
 from meanfield.numeric.quadrature.rules import gauss_legendre
 
 ROUNDING = 3e-14  # of ⟨f²⟩: a rest below is no rest
@@ -70,7 +78,7 @@ def expand(f: sp.Expr, slope: sp.Expr | None, V: np.ndarray) -> Series:
     return table(f, slope).expand(V)
 
 
-class Table(Cells):
+class HermiteTable(HermiteCells):
     """The cells of one function, made when they are met."""
 
     def __init__(self, f: sp.Expr, slope: sp.Expr | None) -> None:
@@ -81,7 +89,7 @@ class Table(Cells):
         self.breaks = bool(pieces(f, Z[0]).breaks)
         self.recall()
 
-    def made(self, index: int) -> Cell:
+    def made(self, index: int) -> HermiteCell:
         """The coefficients at Chebyshev points of the cell, as polynomials."""
         V = variances(index, nodes(DEGREE + 1))
         top = len(LADDER) - 1
@@ -95,12 +103,12 @@ class Table(Cells):
                 tails[1] = 1.0
             if done:
                 break
-        return Cell(LADDER[rung], project(to_coefficients(len(V)), own), np.sqrt(tails.max(axis=2)))
+        return HermiteCell(LADDER[rung], project(to_coefficients(len(V)), own), np.sqrt(tails.max(axis=2)))
 
 
 @lru_cache(maxsize=64)
-def table(f: sp.Expr, slope: sp.Expr | None) -> Table:
-    return Table(f, slope)
+def table(f: sp.Expr, slope: sp.Expr | None) -> HermiteTable:
+    return HermiteTable(f, slope)
 
 
 def _tails(a: np.ndarray, square: np.ndarray, slopes: np.ndarray, rung: int) -> tuple[np.ndarray, bool]:
@@ -156,7 +164,7 @@ def _coefficients(f, slope, V: np.ndarray, order: int) -> tuple[np.ndarray, np.n
 
 
 @lru_cache(maxsize=64)
-def _rule(f: sp.Expr) -> Rule:
+def _rule(f: sp.Expr) -> QuadratureRule:
     return rule_for(f, resolved(f)[0])
 
 

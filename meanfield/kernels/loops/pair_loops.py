@@ -36,7 +36,7 @@ class Series:
 
 
 @dataclass(frozen=True, eq=False)
-class Loop:
+class PairLoop:
     """The compiled loop of one recursion of two inputs.
 
     module, entry: where it is stored; state: what is carried of a pair; parameters: the numbers that come with each
@@ -52,7 +52,7 @@ class Loop:
     entry: str
     state: tuple[str, ...]
     parameters: tuple[str, ...]
-    beside: int
+    auxiliary: int
     groups: tuple[tuple[int, int], ...]
     variances: tuple[int, ...]
     boxes: tuple[tuple[int, float, float], ...]
@@ -80,7 +80,7 @@ class Loop:
         return brought[0, :-1] if number == 0 else brought[number - 1, 1:]
 
     def cells(self, expansion: int) -> Any:
-        """What expands a function at many variances (`hermite_cells.Cells`)."""
+        """What expands a function at many variances (`hermite_cells.HermiteCells`)."""
         raise NotImplementedError
 
     def series(self, brought: np.ndarray) -> dict[int, Series]:

@@ -28,7 +28,7 @@ from meanfield.symbolic.finite_width.index_maps import (
     CONSTANTS,
     Average2,
     Average4,
-    Entry,
+    CorrelatorEntry,
     IndexMap,
     index_maps,
     refuse,
@@ -294,7 +294,7 @@ def _steps(one: IndexMap) -> list[Step]:
         letters = ["".join(LETTERS[a - 1] for a in f.labels) for f in term.factors]
         where: list[tuple[str, Any]] = []
         for f in term.factors:
-            if isinstance(f, Entry):
+            if isinstance(f, CorrelatorEntry):
                 where.append(("state", f.name))
             else:
                 where.append(("two" if isinstance(f, Average2) else "four", f.key))

@@ -24,7 +24,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.budgets import tick
 from meanfield.functions.activations import Activation
 from meanfield.numeric.quadrature.evaluation import evaluate
-from meanfield.numeric.quadrature.hermite import Spectrum, spectrum
+from meanfield.numeric.quadrature.hermite import HermiteSpectrum, spectrum
 
 Numbers = Sequence[float] | np.ndarray
 GRAM = tuple(combinations_with_replacement((0, 1), 2))  # aa, ab, bb
@@ -33,10 +33,10 @@ LOST = 1e-8  # what coefficients that are left out may add, of the scale of an a
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairCoefficients:
     """The coefficients of σ, σ² and σ³ at either input, and the correlation."""
 
-    at: tuple[Spectrum, Spectrum]
+    at: tuple[HermiteSpectrum, HermiteSpectrum]
     K: tuple[float, float]
     c: float
 
@@ -55,7 +55,7 @@ class Pair:
         return found
 
 
-def next_layer(shift: np.ndarray, Y: np.ndarray, pair: Pair, C: float) -> tuple[np.ndarray, np.ndarray]:
+def next_layer(shift: np.ndarray, Y: np.ndarray, pair: PairCoefficients, C: float) -> tuple[np.ndarray, np.ndarray]:
     """(n E[Q − K], n cov(δQ)) of the next layer, Q in the order of `GRAM`."""
     slopes = C * np.array([[_differentiated(pair, o, (q,)) for q in GRAM] for o in GRAM])
     second = C * np.array([[[_differentiated(pair, o, (q, r)) for r in GRAM] for q in GRAM] for o in GRAM])
@@ -69,7 +69,7 @@ def _powers(inputs: tuple[int, ...]) -> tuple[int, int]:
     return inputs.count(0), inputs.count(1)
 
 
-def _differentiated(pair: Pair, of: tuple[int, int], by: tuple[tuple[int, int], ...]) -> float:
+def _differentiated(pair: PairCoefficients, of: tuple[int, int], by: tuple[tuple[int, int], ...]) -> float:
     """∂…⟨σ_p σ_q⟩/∂K_…: ½ ∂_a² for K_aa, ∂_a∂_b for K_ab."""
     places = tuple(i for q in by for i in q)
     number = math.prod(0.5 if q[0] == q[1] else 1.0 for q in by)
@@ -101,7 +101,7 @@ def pair_corrections(
                 f"The corrections of order 1/n of two inputs through {phi.name} are not available: at layer {k + 1} "
                 f"their correlation {c:.6g} is too near to 1."
             )
-        shift, Y = next_layer(shift, Y, Pair((at[0], at[1]), K, c), C)
+        shift, Y = next_layer(shift, Y, PairCoefficients((at[0], at[1]), K, c), C)
         out.append(shift)
     return dict(zip(("K_aa", "K_ab", "K_bb"), np.array(out).T))
 

@@ -53,7 +53,7 @@ CLOSE = 1e-10  # how near ⟨σ²⟩ and ⟨σ′²⟩ must come to the engine's
 
 
 @dataclass
-class Layer:
+class SkipLayer:
     """What a layer is to order 1/n, in units in which J is 1: shift n E[Q − Q̄], covariance n cov(δQ), memory m.
 
     memory[b, j, n] is the coefficient of h_n(z/√K) h_j(t) in m_b; error: what was left out of its averages so far.
@@ -71,7 +71,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Products:
+class ConnectedProducts:
     """The products u_a u_b of a φ at one K: coefficients O[ab, j, n], connected averages, and error."""
 
     O: np.ndarray
@@ -92,13 +92,13 @@ class Products:
         return found
 
 
-def started(tangents: bool) -> Layer:
+def started(tangents: bool) -> SkipLayer:
     """Layer 1: independent Gaussians, exactly."""
     many = len(GRAM) if tangents else 1
-    return Layer(np.zeros(many), np.zeros((many, many)), np.zeros((many, 3, 3)))
+    return SkipLayer(np.zeros(many), np.zeros((many, many)), np.zeros((many, 3, 3)))
 
 
-def next_layer(here: Layer, u: Products, C: float, mu: float, K_next: float, growth: float) -> Layer:
+def next_layer(here: SkipLayer, u: ConnectedProducts, C: float, mu: float, K_next: float, growth: float) -> SkipLayer:
     """Layer l + 1 from layer l: u of layer l, C = σ_w² and μ of the block, K and J/J of layer l + 1 over layer l."""
     many = len(here.shift)
     slopes = [u.differentiated(b) for b in range(many)]
@@ -116,7 +116,7 @@ def next_layer(here: Layer, u: Products, C: float, mu: float, K_next: float, gro
     tau = mu / math.sqrt(growth) if growth > 0 else 0.0
     memory *= tau ** np.arange(3)[:, None] * rho ** np.arange(length)
     unit = np.array([1.0, math.sqrt(growth), growth])[:many] if growth > 0 else np.ones(many)
-    return Layer(
+    return SkipLayer(
         shift / unit, covariance / unit / unit[:, None], memory / unit[:, None, None], max(here.error, u.missing)
     )
 
@@ -130,7 +130,7 @@ def _long(a: np.ndarray, length: int) -> np.ndarray:
     return np.pad(a, ((0, 0), (0, 0), (0, length - a.shape[2])))
 
 
-def products(phi: Activation, K: float, rho: float, tangents: bool, fine: int = 1) -> Products:
+def products(phi: Activation, K: float, rho: float, tangents: bool, fine: int = 1) -> ConnectedProducts:
     """u_a u_b at variance K, to as many coefficients as matter at correlations of layers up to rho."""
     found = spectrum(lambda z: _values(phi, z, tangents), K, _breaks(phi), rho, fine)
     pairs = GRAM if tangents else GRAM[:1]
@@ -139,7 +139,7 @@ def products(phi: Activation, K: float, rho: float, tangents: bool, fine: int = 
     mean = O[:, 0, 0]
     moments = np.array([[MOMENTS[d + e] for d in degree] for e in degree])
     with np.errstate(over="ignore", invalid="ignore"):
-        return Products(O, moments * found.products - np.outer(mean, mean), K, found.missing)
+        return ConnectedProducts(O, moments * found.products - np.outer(mean, mean), K, found.missing)
 
 
 def _values(phi: Activation, z: np.ndarray, tangents: bool) -> np.ndarray:
@@ -158,7 +158,7 @@ def _breaks(phi: Activation) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True)
-class Corrections:
+class SkipCorrections:
     """V, G1 and (with tangents) J1/J at layers 1, 2, …; error: largest relative error of an average, measured."""
 
     V: np.ndarray
@@ -169,7 +169,7 @@ class Corrections:
 
 def corrections(
     phi: Activation, K: Numbers, log_J: Numbers | None, C_W: Numbers, C_b: Numbers, mu: Numbers
-) -> Corrections:
+) -> SkipCorrections:
     """V, G1 and J1/J of z^{l+1} = W φ(z^l) + b + μ z^l with Gaussian W, from the K and J of infinite width.
 
     K: at layers 1, 2, …; log_J: the same, None for V and G1 alone; C_W, C_b, mu: of the blocks that make layers 2, 3,
@@ -192,10 +192,10 @@ def corrections(
         with np.errstate(over="ignore", invalid="ignore"):  # V is of the order K², and may overflow where K does not
             layer, error = next_layer(layer, u, C_W[k], mu[k], K[k + 1], growth), max(error, off)
     columns = np.array(out).T
-    return Corrections(columns[0], columns[1], columns[3] if tangents else None, max(error, layer.error))
+    return SkipCorrections(columns[0], columns[1], columns[3] if tangents else None, max(error, layer.error))
 
 
-def _agreeing(phi, K, rho, tangents, expected, new, C) -> tuple[Products, float]:
+def _agreeing(phi, K, rho, tangents, expected, new, C) -> tuple[ConnectedProducts, float]:
     """The products at K with panels so fine that their means are the engine's, and what still parts them."""
     off = math.inf
     for fine in (1, 2, 4, 8):

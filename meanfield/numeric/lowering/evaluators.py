@@ -12,7 +12,7 @@ from meanfield.numeric.lowering import formulas  # noqa: F401  registers how ave
 from meanfield.numeric.lowering.modules.module_functions import LOWERED, Functions
 from meanfield.numeric.lowering.text import depth_loops
 from meanfield.numeric.lowering.text.printing import code
-from meanfield.numeric.quadrature.gaussian_averages import Table
+from meanfield.numeric.quadrature.gaussian_averages import PolynomialTable
 from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.recursion import Recursion
 
@@ -34,7 +34,7 @@ LOWERED.rare(
 
 
 @dataclass(frozen=True)
-class Averages:
+class LoweredAverages:
     """What the averages of a recursion became: node → source of its evaluation, source of the functions called, a line
     on each, their tables and errors; the functions that are a table and nothing else, with its first octave."""
 
@@ -42,10 +42,10 @@ class Averages:
     text: str
     notes: list[str]
     arrays: dict[str, np.ndarray]
-    held: dict[str, Table]
+    held: dict[str, PolynomialTable]
 
 
-def averages(recursion: Recursion) -> Averages:
+def averages(recursion: Recursion) -> LoweredAverages:
     """Functions and tables for every average of a recursion."""
     calls: dict[Node, str] = {}
     symbols, ordered, functions = depth_loops.identifiers(recursion), depth_loops.placeholders(recursion), Functions()
@@ -62,7 +62,7 @@ def averages(recursion: Recursion) -> Averages:
         calls[node] = f"{name}({', '.join([*arguments, *functions.table(name)])})"
     arrays = functions.arrays | {"errors": np.maximum(MARGIN * np.array(functions.errors), ROUNDING)}
     arrays |= {"weight": np.array(functions.weight), "limit": np.array(functions.limit)}
-    return Averages(calls, functions.text, functions.notes, arrays, functions.held)
+    return LoweredAverages(calls, functions.text, functions.notes, arrays, functions.held)
 
 
 def _written_out(recursion: Recursion, node: Node) -> dict[sp.Symbol, sp.Expr]:

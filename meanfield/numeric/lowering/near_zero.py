@@ -175,11 +175,11 @@ def _half_moment(k: int) -> arb:
 
 def _joined(whole: sp.Expr, total: Truncated) -> tuple[sp.Expr, float]:
     """The series up to the largest power of two at which it holds what it should, the sum beyond."""
-    assert total.rest is not None
+    assert total.remainder is not None
     powers = [(-int(k[0].p), size(c)) for k, c in total.terms.items()]
     (first, front), (end_power, back) = powers[0], powers[-1]
     last, reach = end_power - first, float(WIDEST)
-    if last and -total.rest[0] < 3 * TERMS:  # more are known only where averages are polynomials, up to e^{-c/K}
+    if last and -total.remainder[0] < 3 * TERMS:  # more are known only where averages are polynomials, up to e^{-c/K}
         reach = min(reach, float((abs(front / back) * GOOD) ** (mp.mpf(2) / last)))
     end = sp.Rational(2) ** math.floor(math.log2(reach))
     written = _horner(powers)

@@ -29,11 +29,11 @@ LOOKS = (0.9, 0.3, 1e-3, 1e-12)  # 1 - c at which two maps of c are compared
 TWICE = (1.0, 7.3)  # the K of the two
 STEPS = 100
 
-Found = tuple[np.ndarray, ...]
+Zeros = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
-class Cells:
+class CorrelationCells:
     """The points of a diagram, flat arrays: σ_w, σ_b, K* (0 or ∞ where K ends there), χ_J*; odd: whether every φ is
     odd and there are no biases."""
 
@@ -43,8 +43,8 @@ class Cells:
     chi_J: np.ndarray
     odd: np.ndarray
 
-    def at(self, where: np.ndarray) -> Cells:
-        return Cells(*(v[where] for v in (self.sigma_w, self.sigma_b, self.K, self.chi_J, self.odd)))
+    def at(self, where: np.ndarray) -> CorrelationCells:
+        return CorrelationCells(*(v[where] for v in (self.sigma_w, self.sigma_b, self.K, self.chi_J, self.odd)))
 
 
 @dataclass(frozen=True)
@@ -64,17 +64,17 @@ class Plain:
     def __init__(self, gaps: Gaps | None, mu: float):
         self.gaps, self.mu = gaps, mu
 
-    def settle(self, cells: Cells) -> Found:
+    def fixed_points(self, cells: CorrelationCells) -> Zeros:
         """(1 - c*, slope, error) where K is finite and χ_J* > 1."""
         assert self.gaps is not None  # a linear f has no such point
         kept = 1 - self.mu**2
-        return self.gaps.settle(cells.K, math.log(kept) - 2 * np.log(cells.sigma_w), kept)
+        return self.gaps.fixed_points(cells.K, math.log(kept) - 2 * np.log(cells.sigma_w), kept)
 
-    def is_identity(self, cells: Cells) -> np.ndarray:
+    def is_identity(self, cells: CorrelationCells) -> np.ndarray:
         """Whether every correlation stays, at points with χ_J* = 1."""
         return (cells.sigma_b == 0) & ((cells.sigma_w == 0) | (self.gaps is None))
 
-    def without_K(self, cells: Cells) -> Found:
+    def without_K(self, cells: CorrelationCells) -> Zeros:
         """The same where K ends at 0 or ∞, NaN where the map of c depends on K, even there, or is the identity."""
         unknown = np.full((3, cells.K.size), math.nan)
         if self.gaps is None or self.mu > 1:
@@ -85,7 +85,7 @@ class Plain:
             found[:, far] = self._free(cells.at(far), FAR, FARTHER)
         return tuple(found)
 
-    def _free(self, cells: Cells, places: tuple[float, float], near: float) -> Found:
+    def _free(self, cells: CorrelationCells, places: tuple[float, float], near: float) -> Zeros:
         """`without_K` by the maps of c at two K; near: how far they may be apart."""
         assert self.gaps is not None
         unknown = np.full((3, cells.K.size), math.nan)
@@ -98,7 +98,7 @@ class Plain:
         if ratio[0, -1] <= near:
             gap, slope, error = (np.array([v]) for v in (0.0, 1.0, 0.0))
         else:
-            gap, slope, error = self.gaps.settle(np.array(places[:1]), logs[0, :1, 1], 1.0)
+            gap, slope, error = self.gaps.fixed_points(np.array(places[:1]), logs[0, :1, 1], 1.0)
         own = cells.sigma_w**2 * math.exp(logs[0, 0, 1])
         with np.errstate(invalid="ignore"):
             found = np.array([gap + 0 * own, 1 + own / (own + self.mu**2) * (slope - 1), error + 0 * own])
@@ -112,7 +112,7 @@ class Stepwise:
         self.recursion, self.values = recursion, values
         self.error = max(lower(recursion).errors, default=0.0)
 
-    def excess(self, cells: Cells, K: np.ndarray, gap: np.ndarray, biased: bool = True) -> np.ndarray:
+    def excess(self, cells: CorrelationCells, K: np.ndarray, gap: np.ndarray, biased: bool = True) -> np.ndarray:
         """log of (1 - c′)/(1 - c)."""
         start = {"K": K, "distance": 2 * K * gap}
         sigma_b = cells.sigma_b if biased else np.zeros(cells.K.shape)
@@ -123,21 +123,21 @@ class Stepwise:
             grown = run.values["log_distance"][..., 1] - run.values["log_distance"][..., 0]
             return grown - np.log(run.values["K"][..., 1] / K)
 
-    def settle(self, cells: Cells) -> Found:
+    def fixed_points(self, cells: CorrelationCells) -> Zeros:
         return self._zeros(cells, cells.K, True)
 
-    def is_identity(self, cells: Cells) -> np.ndarray:
+    def is_identity(self, cells: CorrelationCells) -> np.ndarray:
         looks = [np.abs(self.excess(cells, cells.K, np.full(cells.K.shape, g))) <= NEAR for g in LOOKS[:2]]
         return looks[0] & looks[1]
 
-    def without_K(self, cells: Cells) -> Found:
+    def without_K(self, cells: CorrelationCells) -> Zeros:
         found = np.array(self._free(cells, TWICE, NEAR))
         far = np.isnan(found[0]) & np.isinf(cells.K)
         if far.any():
             found[:, far] = self._free(cells.at(far), FAR, FARTHER)
         return tuple(found)
 
-    def _free(self, cells: Cells, places: tuple[float, float], near: float) -> Found:
+    def _free(self, cells: CorrelationCells, places: tuple[float, float], near: float) -> Zeros:
         found = np.full((3, cells.K.size), math.nan)
         ones = np.ones(cells.K.size)
         looks = np.array([[self.excess(cells, k * ones, g * ones, False) for g in LOOKS] for k in places])
@@ -150,7 +150,7 @@ class Stepwise:
             found[:, inside] = self._zeros(cells.at(inside), places[0] * ones[inside], False)
         return tuple(found)
 
-    def _zeros(self, cells: Cells, K: np.ndarray, biased: bool) -> Found:
+    def _zeros(self, cells: CorrelationCells, K: np.ndarray, biased: bool) -> Zeros:
         def excess(where: np.ndarray, gap: np.ndarray) -> np.ndarray:
             return self.excess(cells.at(where), K[where], gap, biased)
 
@@ -199,7 +199,7 @@ def zeros(excess: Callable[[np.ndarray, np.ndarray], np.ndarray], count: int) ->
     return out
 
 
-def ends(cells: Cells, block: Plain | Stepwise) -> Ends:
+def ends(cells: CorrelationCells, block: Plain | Stepwise) -> Ends:
     """Where two inputs that start orthogonal end, at every point."""
     found = np.full((3, cells.K.size), math.nan)
     finite = np.isfinite(cells.K) & (cells.K > 0)
@@ -212,7 +212,7 @@ def ends(cells: Cells, block: Plain | Stepwise) -> Ends:
         stays = flat[block.is_identity(cells.at(flat))]
         found[:, stays] = math.nan
     if inside.any():
-        found[:, inside] = block.settle(cells.at(inside))
+        found[:, inside] = block.fixed_points(cells.at(inside))
     loose = ~finite & ~np.isnan(cells.chi_J)
     if loose.any():
         found[:, loose] = block.without_K(cells.at(loose))

@@ -37,7 +37,7 @@ from meanfield.symbolic.recursion import Recursion
 NEAR = 1e-12  # relative: slopes of 1, and maps that are taken for the same at two K
 NEARBY = (1.0, 7.3)  # two K at which the map of c is the same if φ is one power
 FAR = (1e26, 7.3e26)  # the two K where K ends at ∞: there φ may have become one power
-BESIDE = 1e-19  # of 1 - c: a jump adds 1e-26/√(1 - c) to a slope there, a kink takes √(1 - c) off it
+OFFSET = 1e-19  # of 1 - c: a jump adds 1e-26/√(1 - c) to a slope there, a kink takes √(1 - c) off it
 FARTHER = 1e-9  # and how far the two maps may be apart
 
 
@@ -232,7 +232,7 @@ def _slope_at_one(step: _Step, K: float, phase: Any, free: bool) -> tuple[float,
     if free:
         slope = step.slope(K, 0.0)
         if not math.isfinite(slope):  # φ jumps at a z that K leaves behind: beside it, what is left of the jump is 0
-            slope = step.slope(K, BESIDE)
+            slope = step.slope(K, OFFSET)
         return (1.0 if abs(slope - 1) <= (NEAR if K == 1 else FARTHER) else slope), False
     value = phase.chi_J.value
     slope = math.inf if not getattr(value, "is_finite", True) else float(value)

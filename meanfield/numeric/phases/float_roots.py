@@ -1,4 +1,4 @@
-"""Zeros of functions of floats: changes of sign between given places, each made exact by SciPy's root finder."""
+"""Zeros of functions of floats: changes of sign between given points, each made exact by SciPy's root finder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FAR = 1e3  # stands for ∞, of which an interpolation could use the sign alone
 
 
 def between(f: Callable[[float], float], low: float, high: float) -> float:
-    """The zero of a function that changes its sign between two places, to rounding.
+    """The zero of a function that changes its sign between two points, to rounding.
 
     >>> f"{between(lambda x: x**2 - 2, 1, 2):.15f}"
     '1.414213562373095'
@@ -23,7 +23,7 @@ def between(f: Callable[[float], float], low: float, high: float) -> float:
 
 
 def sides(f: Callable[[float], float], inside: float, outside: float, xtol: float = 1e-12) -> tuple[float, float]:
-    """The two places next to a change of sign, the one with f ≤ 0 first, to xtol in log₂; both are > 0. Places where f
+    """The two points next to a change of sign, the one with f ≤ 0 first, to xtol in log₂; both are > 0. Places where f
     is > 0, ∞ or no number are outside.
 
     SciPy's root is one number on either side of the change. This remembers what was asked, because a budget is kept on
@@ -52,7 +52,7 @@ def sides(f: Callable[[float], float], inside: float, outside: float, xtol: floa
 
 
 def zeros(f: Callable[[np.ndarray], np.ndarray], places: np.ndarray) -> np.ndarray:
-    """Every zero of a function of arrays that its signs at these places show, by size; a pair between two neighbours is
+    """Every zero of a function of arrays that its signs at these points show, by size; a pair between two neighbours is
     not seen. Places where f is 0 are zeros, too; what is not a number has no sign.
 
     >>> zeros(lambda x: (x - 1) * (x - 2.5), np.arange(5.0)).tolist()

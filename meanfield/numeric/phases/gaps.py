@@ -43,12 +43,12 @@ class Gaps:
     tables: dict[int, tuple[Panel, ...] | None] = field(default_factory=dict)
 
     def averages(self, K: np.ndarray, gap: np.ndarray) -> np.ndarray:
-        """(log S, log ⟨f²⟩/K) at places."""
+        """(log S, log ⟨f²⟩/K) at points."""
         out = np.empty((K.size, 2))
         self.module.call("averages", 2 * K.size, K, gap, T, out)
         return out
 
-    def settle(self, K: np.ndarray, want: np.ndarray, kept: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def fixed_points(self, K: np.ndarray, want: np.ndarray, kept: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(1 - c*, C′(c*), absolute error of c*) at fixed points K with C′(1) > 1.
 
         want: log((1 - μ²)/σ_w²), what log S must be; kept: 1 - μ².

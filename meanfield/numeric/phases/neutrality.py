@@ -24,7 +24,7 @@ from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.series.asymptotic_law import Law
 
 GRID = np.logspace(-8, 8, 321)  # of K, on which changes of sign are looked for
-ERROR = 1e-12  # relative, of places on the line: what is left of averages that hold 1e-13
+ERROR = 1e-12  # relative, of points on the line: what is left of averages that hold 1e-13
 
 
 class CurveInK(Result):
@@ -34,7 +34,7 @@ class CurveInK(Result):
 
     @property
     def error(self) -> float:
-        """Of places on the line, relative."""
+        """Of points on the line, relative."""
         return ERROR
 
     def squares(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -26,7 +26,7 @@ NEAR = 1 / 64  # the touching panel is this part of the ordinary first panel
 
 
 @dataclass(frozen=True)
-class Branch:
+class BranchPoint:
     """A branch point `at`, the power `m` of the substitution, and the pieces left and right of it in t = z - at."""
 
     at: float
@@ -37,7 +37,7 @@ class Branch:
 
 
 @lru_cache(maxsize=512)
-def branches(expr: sp.Expr) -> tuple[Branch, ...]:
+def branches(expr: sp.Expr) -> tuple[BranchPoint, ...]:
     """The branch points of `expr` in Z[0].
 
     Raises: InfiniteAverage where a piece is not integrable at its end.
@@ -53,7 +53,7 @@ def branches(expr: sp.Expr) -> tuple[Branch, ...]:
         if p <= -1:
             raise InfiniteAverage(f"⟨{expr}⟩ is infinite: at z = {b} the integrand grows as |z - {b}|^({p:.3g}).")
         q = math.lcm(*[int(x.q) if x.is_Rational else 1 for x in exponents])
-        found.append(Branch(float(b), substitution(p, q), near[0], near[1], p))
+        found.append(BranchPoint(float(b), substitution(p, q), near[0], near[1], p))
     return tuple(found)
 
 

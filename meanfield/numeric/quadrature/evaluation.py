@@ -11,7 +11,7 @@ from sympy.printing.numpy import NumPyPrinter
 
 from meanfield.base.symbols import Z
 from meanfield.functions.elementary import numpy_texts, records
-from meanfield.functions.elementary.record import ElementaryFunction, End
+from meanfield.functions.elementary.record import ElementaryFunction, EndBehavior
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.series.small_arguments import small_arguments
 
@@ -84,7 +84,7 @@ def _without_saturation(expr: sp.Expr) -> sp.Expr:
 
 def _levels(head: ElementaryFunction) -> list[tuple[sp.Expr, Callable]]:
     """(limit, u → limit - h(u)) at both ends, where a form without cancellation is known."""
-    found = ((e.limit(Z[0]), e.small) for e in head.ends if isinstance(e, End))
+    found = ((e.limit(Z[0]), e.small) for e in head.ends if isinstance(e, EndBehavior))
     return [(limit, small) for limit, small in found if small is not None and not limit.has(Z[0])]
 
 

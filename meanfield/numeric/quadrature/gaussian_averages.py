@@ -4,7 +4,8 @@ K.
 No Gauss–Hermite: a kink or a saturating function at large K ruins it. The integrand is folded, f(z) + f(-z) for z > 0,
 so that odd parts cancel exactly. Panels start at min(1, σ) and double outwards; all K of one octave share their panels,
 so f is evaluated once an octave. On panels with several periods of a sin or cos, the amplitudes are integrated against
-the wave (`waves`); the panel that touches a branch point is integrated in a power of its distance (`branches`).
+the wave (`oscillatory_integrands`); the panel that touches a branch point is integrated in a power of its distance
+(`branches`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from meanfield.functions.growth import bound
 from meanfield.functions.piecewise import half_line, pieces
 from meanfield.functions.series.ball_series import ball_series, coefficients
 from meanfield.functions.series.taylor import taylor
-from meanfield.numeric.quadrature import branches, waves
+from meanfield.numeric.quadrature import branches, oscillatory_integrands
 from meanfield.numeric.quadrature.evaluation import evaluate, numpy_function
 from meanfield.numeric.quadrature.rules import chebyshev_to_power, exact_product, gauss_legendre
 
@@ -101,10 +102,10 @@ def folded(expr: sp.Expr, z: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Rule:
+class QuadratureRule:
     """How an integrand is cut up: |kinks|, growth rate c of e^{c|z|}, first panel width; the largest frequency of its
     waves; where it does not split into waves the slopes of its phases, whose every period panels must follow; |b| of
-    its steep places; branch points; nodes a panel; the |z| below which it is
+    its steep points; branch points; nodes a panel; the |z| below which it is
     0."""
 
     kinks: tuple[float, ...]
@@ -113,7 +114,7 @@ class Rule:
     fastest: float = 0.0
     slopes: tuple[sp.Expr, ...] = ()
     steep: tuple[float, ...] = ()
-    branches: tuple[branches.Branch, ...] = ()
+    branches: tuple[branches.BranchPoint, ...] = ()
     order: int = NODES
     gap: float = 0.0
 
@@ -123,13 +124,13 @@ class Rule:
         return bool(self.slopes)
 
 
-def rule_for(expr: sp.Expr, first: float = 1.0) -> Rule:
+def rule_for(expr: sp.Expr, first: float = 1.0) -> QuadratureRule:
     p = pieces(expr, Z[0])
     rates = [b.c for e, lo, hi in p.intervals() if (b := bound(e, Z[0], half_line(lo, hi))) is not None]
     fastest, slopes = 0.0, ()
     if expr.has(sp.sin, sp.cos):
-        if all(waves.split(e) is not None for e in p.exprs):
-            fastest = max(waves.fastest(e) for e in p.exprs)
+        if all(oscillatory_integrands.split(e) is not None for e in p.exprs):
+            fastest = max(oscillatory_integrands.fastest(e) for e in p.exprs)
         else:
             heads = expr.atoms(sp.sin, sp.cos)
             slopes = tuple(sorted({u.args[0].diff(Z[0]) for u in heads if u.has(Z[0])}, key=str))
@@ -139,12 +140,12 @@ def rule_for(expr: sp.Expr, first: float = 1.0) -> Rule:
     walls = [abs(float(b)) for b in p.breaks]
     gap = min(walls) if walls and p.around_zero() == (0, 0) else 0.0
     kinks = tuple(sorted(edges - {0.0}))
-    return Rule(kinks, max(rates, default=0.0), first, fastest, slopes, steep, sites, gap=gap)
+    return QuadratureRule(kinks, max(rates, default=0.0), first, fastest, slopes, steep, sites, gap=gap)
 
 
 def centres(expr: sp.Expr) -> list[float]:
     """|z| where a saturating head of a linear argument switches, as 3 in tanh(20(z - 3)), where e^{-(20z - 60)²} has
-    its top, and next to the poles of a fraction, as 2 in 1/(1 + 400(z - 2)²): steep places the panels must see."""
+    its top, and next to the poles of a fraction, as 2 in 1/(1 + 400(z - 2)²): steep points the panels must see."""
     found = []
     for node in expr.atoms(sp.exp):
         u = sp.expand(node.args[0])
@@ -194,7 +195,7 @@ def resolved(expr: sp.Expr) -> tuple[float, float]:
     return first, change
 
 
-def panels(rule: Rule, sigma: float) -> np.ndarray:
+def panels(rule: QuadratureRule, sigma: float) -> np.ndarray:
     """Panel edges on [0, reach] for a standard deviation `sigma`."""
     # beyond a gap the average is as small as e^{-gap²/2K}, and all of it counts
     reach = math.hypot(REACH * sigma, rule.gap) + rule.rate * sigma**2
@@ -228,7 +229,7 @@ def panels(rule: Rule, sigma: float) -> np.ndarray:
     return out
 
 
-def _periods(rule: Rule):
+def _periods(rule: QuadratureRule):
     """The largest panel width at a place, for phases that must be followed; None where there are none."""
     if not rule.slopes:
         return None
@@ -247,7 +248,7 @@ def _periods(rule: Rule):
     return widest
 
 
-def fastest_phase(rule: Rule, reach: float) -> float:
+def fastest_phase(rule: QuadratureRule, reach: float) -> float:
     """The largest frequency, or slope of a phase, for |z| up to `reach`."""
     if not rule.slopes:
         return rule.fastest
@@ -256,7 +257,7 @@ def fastest_phase(rule: Rule, reach: float) -> float:
     return max(2.0 / widest(x) for x in np.linspace(0.0, reach, 40))
 
 
-def _samples(expr: sp.Expr, rule: Rule, sigma: float, modulus: bool) -> tuple[np.ndarray, np.ndarray]:
+def _samples(expr: sp.Expr, rule: QuadratureRule, sigma: float, modulus: bool) -> tuple[np.ndarray, np.ndarray]:
     """Places z > 0 and numbers v with ⟨expr⟩ = Σ v·σ·density(z); without σ, v would underflow where σ² does not."""
     edges = panels(rule, sigma)
     half, left, n = np.diff(edges) / 2, edges[:-1], rule.order
@@ -269,7 +270,7 @@ def _samples(expr: sp.Expr, rule: Rule, sigma: float, modulus: bool) -> tuple[np
         special |= (edges[:-1] == abs(b.at)) | (edges[1:] == abs(b.at))
     for i in np.flatnonzero(special):
         wide[i] = False
-        for t, v in _touching(expr, rule, edges[i], edges[i + 1], sigma, modulus):
+        for t, v in _branch_panel(expr, rule, edges[i], edges[i + 1], sigma, modulus):
             places.append(t)
             values.append(v)
     plain = ~(wide | special)
@@ -284,7 +285,7 @@ def _samples(expr: sp.Expr, rule: Rule, sigma: float, modulus: bool) -> tuple[np
     return np.concatenate(places), np.concatenate(values)
 
 
-def _touching(expr, rule, lo, hi, sigma, modulus):
+def _branch_panel(expr, rule, lo, hi, sigma, modulus):
     """(z, v) of a panel that has a branch point at one end, for both signs of z."""
     signs = (1.0, -1.0)
     for sign in signs:
@@ -315,11 +316,11 @@ def _wave_values(expr, z, middle, half, n, sigma):
             rows = which == k
             if not rows.any() or piece == 0:
                 continue
-            for amplitude, group in waves.split(piece) or ():
+            for amplitude, group in oscillatory_integrands.split(piece) or ():
                 weight = np.zeros(z.shape)
                 for omega, c in group:
                     if omega not in moments:
-                        moments[omega] = waves.weights(omega, middle, half, n) / sigma
+                        moments[omega] = oscillatory_integrands.weights(omega, middle, half, n) / sigma
                     weight += (complex(c) * moments[omega] if sign > 0 else np.conj(c) * moments[omega]).real
                 inside = numpy_function(amplitude)(sign * z[rows].ravel()).reshape(z[rows].shape)
                 total[rows] += weight[rows] * inside
@@ -327,7 +328,7 @@ def _wave_values(expr, z, middle, half, n, sigma):
 
 
 def gaussian_average(
-    expr: sp.Expr, K: np.ndarray, rule: Rule | None = None, modulus: bool = False, gap: float = 0.0
+    expr: sp.Expr, K: np.ndarray, rule: QuadratureRule | None = None, modulus: bool = False, gap: float = 0.0
 ) -> np.ndarray:
     """e^{gap²/2K}⟨expr⟩_K (mean 0) for an array of K > 0 by panel quadrature; with `modulus`, ⟨|expr|⟩, the scale
     errors are measured on."""
@@ -354,7 +355,7 @@ def gaussian_average(
 
 
 @dataclass(frozen=True)
-class Table:
+class PolynomialTable:
     """Piecewise polynomials in K: CELLS_PER_OCTAVE cells an octave from octave `first`, Horner coefficients in the
     local t ∈ [-1, 1).
 
@@ -394,13 +395,13 @@ class Table:
         power = self.low if side < 0 else self.high
         return int(power) if 0 <= power <= DEGREE and power == int(power) else None
 
-    def split_places(self) -> list[float]:
+    def split_points(self) -> list[float]:
         """K inside the cells that are cut, off the nodes of their parts."""
         cut = np.flatnonzero(np.isnan(self.coefficients[: self.cells, 0])).tolist()
         return [2.0 ** (self.first + i // 8) * (1 + (i % 8 + (0.137 + 0.61 * i) % 1) / 8) for i in cut]
 
 
-def build_table(function, first: int = LOW, last: int = HIGH) -> Table:
+def build_table(function, first: int = LOW, last: int = HIGH) -> PolynomialTable:
     """The table of `function` (vectorised, K → value) over octaves first … last; cut where values stop being finite."""
     t, to_power = chebyshev_to_power(DEGREE)
     cells = np.arange(CELLS_PER_OCTAVE)
@@ -429,7 +430,7 @@ def build_table(function, first: int = LOW, last: int = HIGH) -> Table:
     table = np.ascontiguousarray(np.concatenate([table, *parts.values()]))
     # past an overflow the average is infinite for a double, not a power
     high = math.inf if overflow else _slope(function, 2.0**last, 0.5)
-    return Table(first, table, _slope(function, 2.0**first, 2.0), high, cells=count)
+    return PolynomialTable(first, table, _slope(function, 2.0**first, 2.0), high, cells=count)
 
 
 def _suspects(values: np.ndarray) -> list[int]:
@@ -466,7 +467,7 @@ def _split(function, lower: float, width: float, whole: np.ndarray) -> np.ndarra
 
 
 def _worst(function, lower: float, width: float, rows: np.ndarray, probes: np.ndarray) -> float:
-    """The largest relative deviation of the rows from the function at places in between, in units of what rounding
+    """The largest relative deviation of the rows from the function at points in between, in units of what rounding
     alone explains."""
     n = len(rows)
     if n > 64:  # the ends and some between show what all do

@@ -28,7 +28,7 @@ REACHES = (13.0, 18.0, 26.0, 38.0)  # in standard deviations
 
 
 @dataclass(frozen=True)
-class Spectrum:
+class HermiteSpectrum:
     """Functions g_a of z ~ N(0, K): their coefficients c[a, n], and the averages ⟨g_a g_b⟩.
 
     missing: what the coefficients that are left out may add to ⟨g_a g_b⟩ over two Gaussians of the correlation the
@@ -46,7 +46,7 @@ def spectrum(
     breaks: Sequence[float] = (),
     rho: float = 0.0,
     fine: int = 1,
-) -> Spectrum:
+) -> HermiteSpectrum:
     """The coefficients of functions of one variable, as many as matter at correlations up to rho.
 
     functions: from an array of z to the values, one row for each; they are analytic between `breaks`. K > 0; fine:
@@ -84,7 +84,7 @@ def spectrum(
                 break
     missing = 0.0 if left < 1e-10 else left * rho ** len(found)
     with np.errstate(over="ignore"):
-        return Spectrum(np.array(found).T * unit, products * unit * unit.T, missing)
+        return HermiteSpectrum(np.array(found).T * unit, products * unit * unit.T, missing)
 
 
 def _nodes(functions, s: float, breaks: Sequence[float], most: int, fine: int) -> tuple[np.ndarray, np.ndarray]:

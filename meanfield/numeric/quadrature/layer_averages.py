@@ -14,7 +14,7 @@ from meanfield.base.budgets import tick
 from meanfield.functions.activations import Activation
 from meanfield.numeric.quadrature.slopes import Slopes, monomials, slopes_of
 from meanfield.numeric.quadrature.weak import weak_pair, weak_single
-from meanfield.numeric.quadrature.whitened import Grid, product_averages, resolved
+from meanfield.numeric.quadrature.whitened import WhitenedGrid, product_averages, resolved
 
 Key2 = tuple[tuple[int, int], tuple[int, int]]  # derivatives of φ, and those outside of the average
 
@@ -30,7 +30,7 @@ class LayerAverages:
 
 
 @dataclass(frozen=True, eq=False)
-class Averages:
+class NeededAverages:
     """What averages of one φ are needed: `two` and `four` as the keys of `LayerAverages`."""
 
     slopes: Slopes
@@ -45,7 +45,7 @@ class Averages:
     def highest4(self) -> int:
         return max((max(orders) for orders in self.four), default=0)
 
-    def grid(self, variance: float) -> Grid:
+    def grid(self, variance: float) -> WhitenedGrid:
         """What resolves all averages up to this variance."""
         deviation, smooth = math.sqrt(variance), not len(self.slopes.breaks)
         totals = max((sum(orders) + sum(by) for orders, by in self.two), default=0)
@@ -71,7 +71,7 @@ class Averages:
         four, worst4 = self._fours(K, grid)
         return LayerAverages(two, four, max(worst2, worst4))
 
-    def _pairs(self, K: np.ndarray, grid: Grid) -> tuple[dict[Key2, np.ndarray], float]:
+    def _pairs(self, K: np.ndarray, grid: WhitenedGrid) -> tuple[dict[Key2, np.ndarray], float]:
         inputs, h, smooth = len(K), self.highest2, not len(self.slopes.breaks)
         table = np.zeros((3, inputs, inputs, h + 1, h + 1))  # values, errors, scales
         single = [np.zeros(())] * inputs
@@ -100,11 +100,11 @@ class Averages:
             worst = max(worst, _relative(here[1], here[2]))
         return two, worst
 
-    def _fours(self, K: np.ndarray, grid: Grid) -> tuple[dict[tuple[int, ...], np.ndarray], float]:
+    def _fours(self, K: np.ndarray, grid: WhitenedGrid) -> tuple[dict[tuple[int, ...], np.ndarray], float]:
         if not self.four:
             return {}, 0.0
         inputs, order = len(K), self.highest4
-        places, values = _places(inputs, order, self.four), []
+        places, values = _positions(inputs, order, self.four), []
         for elements, counts in _multisets(inputs):
             tick()
             cov = K[list(elements)][:, list(elements)]
@@ -130,7 +130,7 @@ def _multisets(inputs: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
 
 
 @lru_cache(maxsize=16)
-def _places(inputs: int, order: int, wanted: tuple[tuple[int, ...], ...]) -> dict[tuple[int, ...], np.ndarray]:
+def _positions(inputs: int, order: int, wanted: tuple[tuple[int, ...], ...]) -> dict[tuple[int, ...], np.ndarray]:
     """Where the average of given derivatives at inputs (a, b, c, d) stands among all of `_multisets`, one after the
     other."""
     start, offsets = 0, {}
@@ -153,10 +153,10 @@ def _places(inputs: int, order: int, wanted: tuple[tuple[int, ...], ...]) -> dic
     return found
 
 
-def averages_of(phi: Activation, two: Iterable[Key2], four: Iterable[Sequence[int]]) -> Averages:
+def averages_of(phi: Activation, two: Iterable[Key2], four: Iterable[Sequence[int]]) -> NeededAverages:
     """The averages of an activation without free parameters that a layer needs."""
     twos, fours = tuple(dict.fromkeys(two)), tuple(dict.fromkeys(map(tuple, four)))
     highest = max(
         [1, *(o + p for orders, by in twos for o, p in zip(orders, by)), *(d for orders in fours for d in orders)]
     )
-    return Averages(slopes_of(phi, highest), twos, fours)
+    return NeededAverages(slopes_of(phi, highest), twos, fours)

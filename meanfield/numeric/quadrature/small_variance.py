@@ -20,7 +20,7 @@ from meanfield.base.symbols import Z
 from meanfield.functions import balls
 from meanfield.functions.activations import Activation
 from meanfield.functions.series.taylor import taylor
-from meanfield.numeric.quadrature.layer_averages import Averages, LayerAverages
+from meanfield.numeric.quadrature.layer_averages import LayerAverages, NeededAverages
 
 BITS = 200
 LARGEST = 1e-4  # of K over the square of the radius within which φ is like its linear part
@@ -44,7 +44,7 @@ def coefficients(phi: Activation, highest: int) -> tuple[tuple[arb, ...], float]
     return found, max(s ** (2 / (k - 1)) for k, s in enumerate(sizes) if k > 1) if len(sizes) > 2 else 0.0
 
 
-def small(averages: Averages, phi: Activation, K: np.ndarray) -> LayerAverages | None:
+def small(averages: NeededAverages, phi: Activation, K: np.ndarray) -> LayerAverages | None:
     """All averages at a covariance of balls, as arrays of balls; None where K is not small for φ."""
     highest = max(averages.highest2, averages.highest4)
     known = coefficients(phi, highest)
@@ -57,7 +57,7 @@ def small(averages: Averages, phi: Activation, K: np.ndarray) -> LayerAverages |
     # sources start at K⁴, where what they are sums of starts at K²
     degree = next((d for d in range(8, MOST, 2) if x ** (d // 2 - 3) < 1e-11), MOST)
     series = [_derivative(terms, d, degree + 2) for d in range(highest + 1)]
-    moments = Moments(K)
+    moments = GaussianMoments(K)
     two, four, error = {}, {}, 0.0
     for orders, by in averages.two:
         own = [series[o + p] for o, p in zip(orders, by)]
@@ -102,7 +102,7 @@ def _missed(own: Sequence[list[tuple[int, arb]]], degree: int, bend: float, x: f
     return 1.1 * rest / scale
 
 
-class Moments:
+class GaussianMoments:
     """⟨Π_a z_a^{k_a}⟩ at one covariance: ⟨z_a m⟩ = Σ_b K_ab ⟨∂m/∂z_b⟩."""
 
     def __init__(self, K: np.ndarray):
@@ -126,7 +126,7 @@ class Moments:
         return total
 
 
-def _table(own: Sequence[list[tuple[int, arb]]], moments: Moments, degree: int) -> np.ndarray:
+def _table(own: Sequence[list[tuple[int, arb]]], moments: GaussianMoments, degree: int) -> np.ndarray:
     """⟨Π f(z_a)⟩ at every tuple of inputs."""
     out = np.empty((len(moments.K),) * len(own), dtype=object)
     terms = _products(own, degree)

@@ -12,12 +12,14 @@ import math
 import numpy as np
 
 from meanfield.numeric.quadrature.slopes import Slopes
-from meanfield.numeric.quadrature.whitened import ROUNDING, Grid, product_averages
+from meanfield.numeric.quadrature.whitened import ROUNDING, WhitenedGrid, product_averages
 
 MEETING = 1e-12  # 1 − c² below it: breaks of both variables meet, and their deltas with them
 
 
-def weak_pair(slopes: Slopes, cov: np.ndarray, highest: int, grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def weak_pair(
+    slopes: Slopes, cov: np.ndarray, highest: int, grid: WhitenedGrid
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(values, errors, scales)[i, j] of ⟨φ^(i)(z_1) φ^(j)(z_2)⟩, i, j ≤ highest; infinite where deltas meet."""
     value, error, scale = product_averages(slopes, cov, (1, 1), highest, grid)
     added = np.zeros_like(scale)
@@ -44,7 +46,7 @@ def weak_pair(slopes: Slopes, cov: np.ndarray, highest: int, grid: Grid) -> tupl
         return value + met, error + ROUNDING * added, scale + added
 
 
-def _against(slopes: Slopes, cov: np.ndarray, s: float, r: int, highest: int, grid: Grid) -> np.ndarray:
+def _against(slopes: Slopes, cov: np.ndarray, s: float, r: int, highest: int, grid: WhitenedGrid) -> np.ndarray:
     """∫ φ^(j)(y) (−∂_s)^r N(s, y) dy for j = 0 … highest, φ^(j) the classical derivatives."""
     first = float(cov[0, 0])
     rest = max(float(cov[1, 1]) - float(cov[0, 1]) ** 2 / first, 0.0)
@@ -63,7 +65,7 @@ def _against(slopes: Slopes, cov: np.ndarray, s: float, r: int, highest: int, gr
     return density * (slopes.upto(highest, y) * (w * _hermite(slope, float(cov[1, 1]) / determinant, r))).sum(axis=-1)
 
 
-def _line(slopes: Slopes, mean: float, deviation: float, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
+def _line(slopes: Slopes, mean: float, deviation: float, grid: WhitenedGrid) -> tuple[np.ndarray, np.ndarray]:
     """Nodes (less the mean) and weights of a normal variable, in panels that end at the breaks."""
     reach = grid.reach * deviation
     cuts = [b - mean for b in slopes.breaks if abs(b - mean) < reach]
@@ -115,7 +117,9 @@ def _density(scaled: np.ndarray, determinant: float, s: float, t: float, r: int,
     return float(table[r, q]) * density
 
 
-def weak_single(slopes: Slopes, variance: float, highest: int, grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def weak_single(
+    slopes: Slopes, variance: float, highest: int, grid: WhitenedGrid
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(values, errors, scales)[i, j, p] of ⟨∂^p (φ^(i) φ^(j))⟩ of one variable, i, j ≤ 1, p ≤ highest."""
     deviation = math.sqrt(variance)
     x, w = _line(slopes, 0.0, deviation, grid)

@@ -44,7 +44,7 @@ SHARP = 0.7  # a crossing that is sharper gets panels of its own
 
 
 @dataclass(frozen=True)
-class Grid:
+class WhitenedGrid:
     """Where the axes end, in standard deviations, and the spacing of nodes in z (∞ where breaks make the panels)."""
 
     reach: float
@@ -60,7 +60,7 @@ class Grid:
         return x, step / math.sqrt(2 * math.pi) * np.exp(-0.5 * x * x)
 
 
-def resolved(f: Callable[[np.ndarray], np.ndarray], deviation: float, name: str, smooth: bool = True) -> Grid:
+def resolved(f: Callable[[np.ndarray], np.ndarray], deviation: float, name: str, smooth: bool = True) -> WhitenedGrid:
     """The grid that resolves averages of f(z) (an array, one row for each function), z of this standard deviation.
 
     smooth: whether f has no breaks; else the reach alone is looked for.
@@ -80,7 +80,7 @@ def resolved(f: Callable[[np.ndarray], np.ndarray], deviation: float, name: str,
             "fast there; take a smaller sigma_w, sigma_b or inputs."
         )
     if not smooth or deviation == 0:
-        return Grid(reach, math.inf)
+        return WhitenedGrid(reach, math.inf)
     spacing = min(1.0, WIDEST * deviation)
     narrowest = max(min(NARROWEST, spacing / 64), reach * deviation / MOST_ON_AXIS)
     while spacing > narrowest:
@@ -92,7 +92,7 @@ def resolved(f: Callable[[np.ndarray], np.ndarray], deviation: float, name: str,
             rules.append((values.sum(axis=1), np.abs(values).sum(axis=1)))
         (one, _), (two, _), (best, scale) = rules
         if (np.maximum(np.abs(one - best), np.abs(two - best)) <= RESOLVED * scale).all():
-            return Grid(reach, spacing)
+            return WhitenedGrid(reach, spacing)
         spacing *= COARSER
     raise MeanFieldError(
         f"Averages of {name} over Gaussians of variance {deviation**2:.3g} are not available: it oscillates too fast "
@@ -127,7 +127,7 @@ def factor(cov: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def product_averages(
-    slopes: Slopes, cov: np.ndarray, counts: Sequence[int], order: int, grid: Grid
+    slopes: Slopes, cov: np.ndarray, counts: Sequence[int], order: int, grid: WhitenedGrid
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(values, errors, scales) of ⟨Π_e (a product of counts[e] of φ, …, φ^(order) at z_e)⟩, z of this covariance.
 
@@ -146,7 +146,7 @@ def product_averages(
     return value, error + ROUNDING * scale, scale
 
 
-def _affordable(rule: _Rule) -> Grid:
+def _affordable(rule: _Rule) -> WhitenedGrid:
     """The grid, with nodes as far apart as their number asks for.
 
     Raises: MeanFieldError where that is too far.
@@ -163,7 +163,7 @@ def _affordable(rule: _Rule) -> Grid:
     return grid
 
 
-def _scale(slopes: Slopes, cov: np.ndarray, counts: Sequence[int], order: int, grid: Grid) -> np.ndarray:
+def _scale(slopes: Slopes, cov: np.ndarray, counts: Sequence[int], order: int, grid: WhitenedGrid) -> np.ndarray:
     """Π of the root mean squares of the factors, to the powers that Hölder's inequality asks for."""
     total, found = sum(counts), np.ones(())
     for e, count in enumerate(counts):
@@ -181,7 +181,7 @@ class _Rule:
     L: np.ndarray
     counts: Sequence[int]
     order: int
-    grid: Grid
+    grid: WhitenedGrid
     coarse: bool
     _table: tuple[np.ndarray, float, float] | None = None
 
@@ -320,7 +320,7 @@ _BINOMIALS = np.array([(-1) ** k * comb(POINTS - 1, k) for k in range(POINTS)], 
 
 @njit(cache=True, error_model="numpy")
 def interpolated(table, start, step, x):
-    """Rows of a table at equally spaced places, read at x by local polynomials through `POINTS` of them."""
+    """Rows of a table at equally spaced points, read at x by local polynomials through `POINTS` of them."""
     rows, count = table.shape
     points = _BINOMIALS.shape[0]
     out = np.empty((rows, x.shape[0]))

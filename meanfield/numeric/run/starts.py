@@ -10,14 +10,14 @@ import numpy as np
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.numeric.quadrature.rules import two_product
 
-WAYS = (("K_ab",), ("distance",), ("c",), ("gamma",), ("sigma_mu2", "sigma_y2"))
-NAMES = tuple(n for way in WAYS for n in way)
+COORDINATES = (("K_ab",), ("distance",), ("c",), ("gamma",), ("sigma_mu2", "sigma_y2"))
+NAMES = tuple(n for chosen in COORDINATES for n in chosen)
 BETWEEN = ("K_ab", "distance", "c")  # of two norms, beside K_aa and K_bb
 ROUNDING = 1e-12  # by which a start may leave what two inputs can have
 
 
 def pair_start(given: dict[str, Any], first: Callable[[], Any]) -> dict[str, Any]:
-    """K, K_ab and distance at layer 1 from one of `WAYS`, with K or without; other variables as they are given.
+    """K, K_ab and distance at layer 1 from one of `COORDINATES`, with K or without; other variables as they are given.
 
     first: gives K at layer 1 where nothing says it. Raises: MeanFieldError for coordinates that contradict each other
     or are out of range.
@@ -25,16 +25,16 @@ def pair_start(given: dict[str, Any], first: Callable[[], Any]) -> dict[str, Any
     used = [n for n in NAMES if n in given]
     if not used:
         return given
-    way = next((w for w in WAYS if used[0] in w), ())
-    if set(used) != set(way) or (len(way) == 2 and "K" in given):
+    chosen = next((w for w in COORDINATES if used[0] in w), ())
+    if set(used) != set(chosen) or (len(chosen) == 2 and "K" in given):
         raise MeanFieldError(
             f"The start {', '.join(given)} was given; of two inputs of one norm it is K with one of K_ab, distance, c "
             "and gamma, or sigma_mu2 and sigma_y2."
         )
     rest = {n: v for n, v in given.items() if n not in (*NAMES, "K")}
     with np.errstate(all="ignore"):
-        if len(way) == 2:
-            mu2, y2 = (_array(n, given) for n in way)
+        if len(chosen) == 2:
+            mu2, y2 = (_array(n, given) for n in chosen)
             _require(mu2 >= 0, "sigma_mu2", mu2, "≥ 0")
             _require(y2 >= 0, "sigma_y2", y2, "≥ 0")
             return rest | {"K": mu2 + y2, "K_ab": mu2, "distance": 2 * y2}

@@ -23,21 +23,21 @@ from meanfield.networks.attention import Attention
 from meanfield.networks.records import Block, Dense
 from meanfield.numeric.tokens.channels import Channels, diagonal, turning
 from meanfield.numeric.tokens.token_fields import Signal
-from meanfield.numeric.tokens.token_walk import Walk, sampled_rule
+from meanfield.numeric.tokens.token_walk import TokenWalk, sampled_rule
 
 BATCH = 2**16  # numbers of the A's that are worked on at once: they stay in the cache
 MATRICES = 16.0  # T × T matrices that a head takes
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class HeadSide:
     """A Dense that makes q, k or v: its deviations, and what it makes of second moments and of tangents."""
 
     sigma_w: float
     sigma_b: float
 
     @classmethod
-    def of(cls, walk: Walk, dense: Dense) -> Side:
+    def of(cls, walk: TokenWalk, dense: Dense) -> HeadSide:
         return cls(walk.number(dense.sigma_w), walk.number(dense.sigma_b))
 
     def gram(self, square: np.ndarray) -> np.ndarray:
@@ -153,13 +153,13 @@ def weights_of(scores: np.ndarray, causal: bool) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Heads:
+class DrawnHeads:
     """An Attention at one signal: `batches` draws its heads, in the order of their numbers whatever a batch holds."""
 
     block: Attention
-    query: Side
-    key: Side
-    value: Side
+    query: HeadSide
+    key: HeadSide
+    value: HeadSide
     square: np.ndarray
     root: np.ndarray
 
@@ -246,7 +246,7 @@ class Heads:
 
 
 @sampled_rule(Attention)
-def _attention(walk: Walk, block: Attention, x: Signal) -> Signal:
+def _attention(walk: TokenWalk, block: Attention, x: Signal) -> Signal:
     if block.rotary and block.key_dim is None:
         raise MeanFieldError(
             "The sampled theory of tokens was asked for rotary positions at key_dim=None, and the number of pairs that "
@@ -255,9 +255,9 @@ def _attention(walk: Walk, block: Attention, x: Signal) -> Signal:
     moments = walk.fields.moments(x)
     first, *tangents = moments.own
     square = first + np.multiply.outer(moments.mean, moments.mean)
-    query, key, value = (Side.of(walk, one) for one in (block.query, block.key, block.value))
+    query, key, value = (HeadSide.of(walk, one) for one in (block.query, block.key, block.value))
     _refuse(block, (query, key), square, walk.layer)
-    heads = Heads(block, query, key, value, square, root_of(square))
+    heads = DrawnHeads(block, query, key, value, square, root_of(square))
     total = [np.zeros_like(square) for _ in moments.own]
     entropy, by_queries, by_keys = np.zeros(len(square)), np.zeros_like(square), np.zeros_like(square)
     for batch in heads.batches(walk.draws):
@@ -283,7 +283,7 @@ def _attention(walk: Walk, block: Attention, x: Signal) -> Signal:
     return made
 
 
-def _refuse(block: Attention, sides: tuple[Side, ...], square: np.ndarray, layer: int) -> None:
+def _refuse(block: Attention, sides: tuple[HeadSide, ...], square: np.ndarray, layer: int) -> None:
     if not np.isfinite(square).all():
         raise MeanFieldError(
             f"K overflows inside the block that makes layer {layer}; take a smaller depth, sigma_w or sigma_b."

@@ -69,11 +69,11 @@ def expand(f: Elementwise, mean: np.ndarray, cov: np.ndarray) -> HermiteExpansio
     orders = _orders(cov, sd)
     far = float(np.max(f.stretch(sd), initial=0.0))
     width = 1.0
-    while width > NARROWEST and (width * math.sqrt(orders) > PHASE or (f.waves and width * far > SCALE)):
+    while width > NARROWEST and (width * math.sqrt(orders) > PHASE or (f.oscillates and width * far > SCALE)):
         width /= 2
     ends = mean - REACH * sd, mean + REACH * sd
     breaks = f.breaks(*ends)
-    if width * far > SCALE and not f.waves:  # what happens near z = 0 is narrow in standard deviations
+    if width * far > SCALE and not f.oscillates:  # what happens near z = 0 is narrow in standard deviations
         levels = [0.0, *(sign * 2.0**k for k in range(-1, math.ceil(math.log2(width * far)) + 1) for sign in (-1, 1))]
         breaks = np.concatenate((breaks, *(f.crossings(level, *ends) for level in levels)), axis=1)
     with np.errstate(all="ignore"):

@@ -32,7 +32,7 @@ Signal = tuple[FieldTerm, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class SignalMoments:
     """Mean and covariance of a signal, tangent Gram matrices, and those with other bases."""
 
     mean: np.ndarray
@@ -100,7 +100,7 @@ class Fields:
                     variance = variance + (1.0 if one is other else 2.0) * np.diag(both[0])
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
-    def moments(self, signal: Signal, others: Iterable[int] = ()) -> Moments:
+    def moments(self, signal: Signal, others: Iterable[int] = ()) -> SignalMoments:
         """Mean, covariance and Gram matrices of a signal; and with the bases `others`."""
         mean = np.asarray(sum(self._mean(term) for term in signal))
         tokens = len(mean)
@@ -117,7 +117,7 @@ class Fields:
             held = [f for f in found if f is not None]
             if held:
                 across[name] = tuple(np.asarray(sum(parts)) for parts in zip(*held))
-        return Moments(mean, tuple(own), across)
+        return SignalMoments(mean, tuple(own), across)
 
     def _mean(self, term: FieldTerm) -> np.ndarray:
         if isinstance(term.f, Line):

@@ -17,7 +17,7 @@ class Elementwise:
     """x_t = f_t(z_t): `at(z)` gives (f, f′) for an array z (tokens, nodes)."""
 
     is_line = False
-    waves = False  # whether it oscillates at any distance
+    oscillates = False  # whether it oscillates at any distance
 
     def at(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raise NotImplementedError
@@ -36,7 +36,7 @@ class Elementwise:
 
     def scaled(self, a: np.ndarray | float, b: np.ndarray | float) -> Elementwise:
         """a f + b, one number or one for each token."""
-        return Scaled(self, np.asarray(a, dtype=float), np.asarray(b, dtype=float))
+        return ScaledFunction(self, np.asarray(a, dtype=float), np.asarray(b, dtype=float))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Line(Elementwise):
 
 
 @dataclass(frozen=True, eq=False)
-class Scaled(Elementwise):
+class ScaledFunction(Elementwise):
     """a f + b."""
 
     inner: Elementwise
@@ -87,11 +87,11 @@ class Scaled(Elementwise):
         return self.inner.crossings(level, low, high)
 
     @property
-    def waves(self) -> bool:  # type: ignore[override]
-        return self.inner.waves
+    def oscillates(self) -> bool:  # type: ignore[override]
+        return self.inner.oscillates
 
-    def scaled(self, a: np.ndarray | float, b: np.ndarray | float) -> Scaled:
-        return Scaled(self.inner, np.asarray(a * self.a, dtype=float), np.asarray(a * self.b + b, dtype=float))
+    def scaled(self, a: np.ndarray | float, b: np.ndarray | float) -> ScaledFunction:
+        return ScaledFunction(self.inner, np.asarray(a * self.a, dtype=float), np.asarray(a * self.b + b, dtype=float))
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +103,8 @@ class Applied(Elementwise):
     periodic: bool = False
 
     @property
-    def waves(self) -> bool:  # type: ignore[override]
-        return self.periodic or self.inner.waves
+    def oscillates(self) -> bool:  # type: ignore[override]
+        return self.periodic or self.inner.oscillates
 
     def stretch(self, sd: np.ndarray) -> np.ndarray:
         return self.inner.stretch(sd)
@@ -136,8 +136,8 @@ class Sum(Elementwise):
         return np.concatenate([part.breaks(low, high) for part in self.parts], axis=1)
 
     @property
-    def waves(self) -> bool:  # type: ignore[override]
-        return any(part.waves for part in self.parts)
+    def oscillates(self) -> bool:  # type: ignore[override]
+        return any(part.oscillates for part in self.parts)
 
     def stretch(self, sd: np.ndarray) -> np.ndarray:
         return np.max([part.stretch(sd) for part in self.parts], axis=0)

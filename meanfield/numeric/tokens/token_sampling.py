@@ -22,7 +22,7 @@ from meanfield.base.words import unknown
 from meanfield.networks.records import Block, Dense
 from meanfield.numeric.tokens import drawn_heads as _attention  # noqa: F401 (its rule)
 from meanfield.numeric.tokens.token_fields import Fields, Signal, is_gaussian
-from meanfield.numeric.tokens.token_walk import Notes, Walk, gaussian
+from meanfield.numeric.tokens.token_walk import Notes, TokenWalk, gaussian
 
 _FAR = 1e100  # a Gram matrix is rescaled beyond it
 
@@ -118,7 +118,7 @@ class Sampled(Numbers):
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class SamplingSetting:
     """What is sampled: a block after an input layer of σ's (σ_w, σ_b), T tokens of Gram matrix `gram` at the input;
     read: "mean" over the tokens, or the "last" one; noted: whether branches, entropies and shares are wanted; weights:
     the number of Dense in the block where Theta by matrices is wanted, else 0."""
@@ -135,7 +135,7 @@ class Setting:
     weights: int = 0
 
 
-def draw_all(setting: Setting, draws: int, mixes: bool, threads: int | None = None) -> Sampled:
+def draw_all(setting: SamplingSetting, draws: int, mixes: bool, threads: int | None = None) -> Sampled:
     """All draws, each a function of (seed, its number) alone."""
     count = threads or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     with (
@@ -158,7 +158,7 @@ def draw_all(setting: Setting, draws: int, mixes: bool, threads: int | None = No
     )
 
 
-def _one(setting: Setting, draw: int) -> tuple[Fields, dict[str, np.ndarray]]:
+def _one(setting: SamplingSetting, draw: int) -> tuple[Fields, dict[str, np.ndarray]]:
     fields, depth, tokens = Fields(), setting.depth, len(setting.gram)
     rows = {name: np.empty(depth) for name in ("K", "K_ab")}
     if setting.tangents:
@@ -185,7 +185,9 @@ def _one(setting: Setting, draw: int) -> tuple[Fields, dict[str, np.ndarray]]:
                 break
             carried = (gram, np.eye(tokens), *kernels) if setting.tangents else ()
             x = fields.base(mean, (own, *carried))
-            walk = Walk(fields, setting.values, layer + 1, depth, tokens, _generators(setting.seed, draw, layer + 1))
+            walk = TokenWalk(
+                fields, setting.values, layer + 1, depth, tokens, _generators(setting.seed, draw, layer + 1)
+            )
             walk.notes = Notes(setting.read) if setting.noted else None
             walk.weights = 3 if names else None  # behind those of J, of chi and of the input layer
             x = _closed(walk, walk.apply(setting.block, x), tokens)
@@ -225,13 +227,13 @@ def _no_jacobian(chi: float, layer: int) -> str:
     )
 
 
-def _input_layer(setting: Setting) -> np.ndarray:
-    walk = Walk(Fields(), setting.values, 1, setting.depth, len(setting.gram), iter(()))
+def _input_layer(setting: SamplingSetting) -> np.ndarray:
+    walk = TokenWalk(Fields(), setting.values, 1, setting.depth, len(setting.gram), iter(()))
     sigma_w, sigma_b = walk.number(setting.first.sigma_w), walk.number(setting.first.sigma_b)
     return sigma_w**2 * setting.gram + sigma_b**2
 
 
-def _closed(walk: Walk, x: Signal, tokens: int) -> Signal:
+def _closed(walk: TokenWalk, x: Signal, tokens: int) -> Signal:
     """The end of a block: what the next one starts from."""
     if not is_gaussian(x):
         raise MeanFieldError(

@@ -54,7 +54,7 @@ class Notes:
 
 
 @dataclass(eq=False)
-class Walk:
+class TokenWalk:
     """The block that makes layer `layer` of `depth`, at the matrices `draw(law, shape)` returns one after the other.
 
     values: numbers of the symbols, sigma_w and sigma_b among them; notes: what is seen on the way beside the signal,
@@ -132,7 +132,7 @@ def _at_layer(value: Any, layer: int) -> float:
     return float(value if np.ndim(value) == 0 else value[layer - 1])
 
 
-Rule = Callable[[Walk, Any, Signal], Signal]
+Rule = Callable[[TokenWalk, Any, Signal], Signal]
 RULES: Registry[type, Rule] = Registry()
 
 
@@ -142,7 +142,7 @@ def sampled_rule(record: type) -> Callable[[Rule], Rule]:
 
 
 @sampled_rule(Nonlinearity)
-def _nonlinearity(walk: Walk, block: Nonlinearity, x: Signal) -> Signal:
+def _nonlinearity(walk: TokenWalk, block: Nonlinearity, x: Signal) -> Signal:
     phi = activation(block.activation)
     if phi.expression.is_polynomial(z) and sp.degree(phi.expression, z) <= 1 and not phi.free_parameters:
         shift = float(phi.expression.subs(z, 0))
@@ -158,7 +158,7 @@ def _nonlinearity(walk: Walk, block: Nonlinearity, x: Signal) -> Signal:
     return (FieldTerm(term.base, Applied(_functions(phi), term.f, phi.expression.has(sp.sin, sp.cos))),)
 
 
-def gaussian(walk: Walk, x: Signal) -> Signal:
+def gaussian(walk: TokenWalk, x: Signal) -> Signal:
     """A sum of Gaussians as one base."""
     moments = walk.fields.moments(x, walk.alive())
     return walk.fields.base(moments.mean, moments.own, moments.across)
@@ -172,7 +172,7 @@ def _functions(phi: Activation) -> Slopes:
 
 
 @sampled_rule(Dense)
-def _dense(walk: Walk, block: Dense, x: Signal) -> Signal:
+def _dense(walk: TokenWalk, block: Dense, x: Signal) -> Signal:
     sigma_w, sigma_b = walk.number(block.sigma_w), walk.number(block.sigma_b)
     if block.axis == "tokens":
         return _mix(walk, block, x, sigma_w, sigma_b)
@@ -184,7 +184,7 @@ def _dense(walk: Walk, block: Dense, x: Signal) -> Signal:
     return walk.fields.base(np.zeros(len(square)), tuple(own))
 
 
-def _mix(walk: Walk, block: Dense, x: Signal, sigma_w: float, sigma_b: float) -> Signal:
+def _mix(walk: TokenWalk, block: Dense, x: Signal, sigma_w: float, sigma_b: float) -> Signal:
     """x → σ_w T^{−1/2} W x + σ_b b, W and b drawn: exact where x is Gaussian, else T must be large enough for a sum
     over T tokens to be one."""
     if walk.weights is not None:
@@ -227,7 +227,7 @@ def _whole(expand: float, tokens: int) -> int:
 
 
 @sampled_rule(LayerNorm)
-def _layer_norm(walk: Walk, block: LayerNorm, x: Signal) -> Signal:
+def _layer_norm(walk: TokenWalk, block: LayerNorm, x: Signal) -> Signal:
     """Over the channels: mean and spread of a token are numbers, and what a tangent changes in them averages out."""
     _refuse_narrow(walk, block, x)
     mean, sd = walk.fields.spread(x)
@@ -236,14 +236,14 @@ def _layer_norm(walk: Walk, block: LayerNorm, x: Signal) -> Signal:
 
 
 @sampled_rule(RMSNorm)
-def _rms_norm(walk: Walk, block: RMSNorm, x: Signal) -> Signal:
+def _rms_norm(walk: TokenWalk, block: RMSNorm, x: Signal) -> Signal:
     _refuse_narrow(walk, block, x)
     size = np.hypot(*walk.fields.spread(x))
     refuse_equal(size, walk.layer, "RMSNorm", "zeros")
     return scaled(x, 1 / size)
 
 
-def _refuse_narrow(walk: Walk, block: Block, x: Signal) -> None:
+def _refuse_narrow(walk: TokenWalk, block: Block, x: Signal) -> None:
     if any(term.base in walk.fields.narrow for term in x):
         raise MeanFieldError(
             f"The sampled theory of tokens was asked for {block!r} right behind an Attention of given value_dim, and "
@@ -252,18 +252,18 @@ def _refuse_narrow(walk: Walk, block: Block, x: Signal) -> None:
 
 
 @sampled_rule(Scale)
-def _scale(walk: Walk, block: Scale, x: Signal) -> Signal:
+def _scale(walk: TokenWalk, block: Scale, x: Signal) -> Signal:
     return scaled(x, walk.number(block.factor))
 
 
 @sampled_rule(AffineNorm)
-def _affine_norm(walk: Walk, block: AffineNorm, x: Signal) -> Signal:
+def _affine_norm(walk: TokenWalk, block: AffineNorm, x: Signal) -> Signal:
     """The identity, as γ = 1 and β = 0."""
     return x
 
 
 @sampled_rule(Gate)
-def _gate(walk: Walk, block: Gate, x: Signal) -> Signal:
+def _gate(walk: TokenWalk, block: Gate, x: Signal) -> Signal:
     """u ⊙ φ(v): u and v are independent and u has mean 0, so that ⟨uu⟩⟨φφ⟩ and its two tangents are all there is."""
     fields = walk.fields
     value, gate = (fields.moments(_dense(walk, one, x)) for one in (block.value, block.gate))
@@ -276,13 +276,13 @@ def _gate(walk: Walk, block: Gate, x: Signal) -> Signal:
 
 
 @sampled_rule(Projection)
-def _projection(walk: Walk, block: Projection, x: Signal) -> Signal:
+def _projection(walk: TokenWalk, block: Projection, x: Signal) -> Signal:
     """The identity, as all layers have one width here."""
     return x
 
 
 def _refusal(record: type, why: str) -> None:
-    def refuse(walk: Walk, block: Any, x: Signal) -> Signal:
+    def refuse(walk: TokenWalk, block: Any, x: Signal) -> Signal:
         raise MeanFieldError(f"The sampled theory of tokens was asked for with {block!r}: {why}.")
 
     RULES[record] = refuse

@@ -19,8 +19,8 @@ from meanfield.parametrizations.one_parametrization import Parametrization
 from meanfield.parametrizations.published import parametrization as named
 from meanfield.parametrizations.step.step_case import Case
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.asked.given_values import deviations, double, with_values
-from meanfield.theory.derivation import asked_of
+from meanfield.theory.derivation import theory_and_values
+from meanfield.theory.queries.given_values import deviations, double, with_values
 
 LARGE = 1e60  # size of inputs and slopes
 INPUT_DIMENSION = 64  # of inputs that are drawn
@@ -68,7 +68,7 @@ def base_of(
 ) -> tuple[Case, Pairs, str]:
     """The case with its record, without sizes; functions that networks lack; the network in words."""
     _refuse_growth(scheme)
-    theory, values = asked_of(network, parameters)
+    theory, values = theory_and_values(network, parameters)
     numbers = {name: double(name, value) for name, value in values.items()}
     record, pairs = network_and_pairs(theory, numbers)
     held = Network(with_values(record.block, values), with_values(record.first, values))  # type: ignore[arg-type]

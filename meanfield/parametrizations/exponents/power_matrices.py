@@ -38,7 +38,7 @@ class Moved:
 
 
 @dataclass(eq=False)
-class Affine(Rule):
+class AffineRule(Rule):
     """A Dense, m W a + b.
 
     kind: which scaling it has; bias: None if there is none; that of the readout does not count in f. After the three
@@ -110,7 +110,7 @@ class Affine(Rule):
         return self.total
 
 
-class Gains(Rule):
+class GainsRule(Rule):
     """γ x + β, γ = 1 and β = 0, of every neuron. shared: the exponent of how many of them act on one signal."""
 
     def __init__(self, watch: Watch, moved: Moved, shared: Fraction = ZERO) -> None:

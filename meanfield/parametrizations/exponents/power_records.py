@@ -23,20 +23,20 @@ from meanfield.networks.records import (
     Schedule,
     Sequential,
 )
-from meanfield.parametrizations.exponents.power_matrices import Affine, Moved
-from meanfield.parametrizations.exponents.power_places import ASKED, DEPTH, WIDTH, RecordPosition, power_rule
+from meanfield.parametrizations.exponents.power_matrices import AffineRule, Moved
 from meanfield.parametrizations.exponents.power_rules import (
     ZERO,
     Chain,
+    FactorRule,
     Function,
     NoPower,
     Normalized,
     Product,
     Rule,
     Skip,
-    Times,
     Watch,
 )
+from meanfield.parametrizations.exponents.record_positions import ASKED, DEPTH, WIDTH, RecordPosition, power_rule
 from meanfield.parametrizations.exponents.unknown_steps import refuse
 
 
@@ -64,7 +64,7 @@ def _residual(record: Residual, at: RecordPosition) -> Rule:
             "Dense at the end of branches"
         )
     factor = at.exponent(at.scheme.branch)
-    return Chain([branch, Times(factor)]) if strength == 0 else Skip(kept, branch, factor, deep)
+    return Chain([branch, FactorRule(factor)]) if strength == 0 else Skip(kept, branch, factor, deep)
 
 
 @power_rule(Dense)
@@ -74,7 +74,7 @@ def _dense(record: Dense, at: RecordPosition) -> Rule:
     kind = next(at.kinds)
     weights = at.moved(kind)
     weights.variance += 2 * at.falls(record.sigma_w, "the sigma_w of a Dense")
-    made = Affine(at.watch, kind, weights, _bias(record, kind, at), *_fans(kind, at))
+    made = AffineRule(at.watch, kind, weights, _bias(record, kind, at), *_fans(kind, at))
     at.affine.append(made)
     at.ends_in_dense = True
     return made
@@ -137,7 +137,7 @@ def _affine_norm(record: AffineNorm, at: RecordPosition) -> Rule:
 def _scale(record: Scale, at: RecordPosition) -> Rule:
     if at.number(record.factor) != 1:
         at.refuse_chain("factors that are not 1")
-    return Times(at.falls(record.factor, "the factor of a Scale"))
+    return FactorRule(at.falls(record.factor, "the factor of a Scale"))
 
 
 @power_rule(Pool)
@@ -150,9 +150,9 @@ def _pool(record: Pool, at: RecordPosition) -> Rule:
 
 def rules_of(
     scheme: Any, network: Network, values: Mapping[str, Any], size: str, watch: Watch
-) -> tuple[Rule, Rule, Rule, list[Affine]]:
+) -> tuple[Rule, Rule, Rule, list[AffineRule]]:
     """The rules of input layer, block and readout, and their Dense in this order."""
-    affine: list[Affine] = []
+    affine: list[AffineRule] = []
 
     def made(record: Block, kinds: list[str], outside: bool) -> Rule:
         return RecordPosition(scheme, size, values, watch, iter(kinds), outside, affine=affine).make(record)

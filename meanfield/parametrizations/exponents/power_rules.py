@@ -88,7 +88,7 @@ class Chain(Rule):
         return change
 
 
-class Times(Rule):
+class FactorRule(Rule):
     """A fixed factor of this exponent."""
 
     def __init__(self, exponent: Fraction) -> None:

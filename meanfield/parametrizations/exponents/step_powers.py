@@ -12,12 +12,12 @@ from meanfield.base.words import unknown
 from meanfield.networks.folds import symbols_in
 from meanfield.networks.records import Network
 from meanfield.networks.roles import roles_of
-from meanfield.parametrizations.exponents.power_places import DEPTH, WIDTH
 from meanfield.parametrizations.exponents.power_records import rules_of
 from meanfield.parametrizations.exponents.power_rules import ZERO, Change, NoPower, Watch
 from meanfield.parametrizations.exponents.power_table import VERDICTS, Power, PowerRow
 from meanfield.parametrizations.exponents.power_table import Powers as Powers
-from meanfield.theory.derivation import asked_of
+from meanfield.parametrizations.exponents.record_positions import DEPTH, WIDTH
+from meanfield.theory.derivation import theory_and_values
 
 REPEATED = 8  # blocks until exponents must have stopped changing
 T = TypeVar("T")
@@ -29,7 +29,7 @@ def powers_of(scheme: Any, architecture: Any, parameters: Mapping[str, Any]) -> 
     Raises: MeanFieldError where n has no powers: a forward pass that grows with n in hidden layers, and records without
     a rule. Where L has none, the answer says why.
     """
-    theory, values = asked_of(architecture, parameters)
+    theory, values = theory_and_values(architecture, parameters)
     network = Network(theory.block, theory.first)
     known = {*symbols_in(network), "sigma_w", "sigma_b"}
     for name in values:
@@ -113,11 +113,11 @@ class _Pass:
         def step(only: object = None) -> None:
             watch.only, watch.seen = only, None
             change = first.step(None)
-            head.step(_settled(block.step, change, "changes of the signal are multiplied"))
+            head.step(_repeated(block.step, change, "changes of the signal are multiplied"))
 
-        square = _settled(block.forward, first.forward(ZERO), "the forward pass is multiplied")
+        square = _repeated(block.forward, first.forward(ZERO), "the forward pass is multiplied")
         f = head.forward(square) / 2
-        first.backward(_settled(block.backward, head.backward(ZERO), "gradients are multiplied"))
+        first.backward(_repeated(block.backward, head.backward(ZERO), "gradients are multiplied"))
         step()
         last = affine[-1]
         readout, features = last.own(), last.inherited or ZERO
@@ -150,7 +150,7 @@ def _verdict(seen: Fraction, effect: Fraction) -> str:
     return "lazy" if effect == 0 else "vanishing"
 
 
-def _settled(of: Callable[[Any], Any], start: Any, what: str) -> Any:
+def _repeated(of: Callable[[Any], Any], start: Any, what: str) -> Any:
     """What a block makes of an exponent again and again, which must come to rest."""
     found = start
     for _ in range(REPEATED):

@@ -11,17 +11,17 @@ from meanfield.base.budgets import require_memory
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.network import Ensemble
-from meanfield.empirical.network.operations.operations import Affine, refuse_jumps
+from meanfield.empirical.network.operations.operations import DenseOperation, refuse_jumps
 from meanfield.empirical.network.parameter_sources import Name
 from meanfield.empirical.network.program import operations
 from meanfield.empirical.training.first_steps import stepped
 from meanfield.empirical.training.own_steps import Move
-from meanfield.empirical.training.passes import Layers
+from meanfield.empirical.training.passes import TrainedLayers
 from meanfield.parametrizations.step.first_step import Squares
 from meanfield.parametrizations.step.step_case import Case
 
 
-def layers_of(case: Case, pairs: Mapping[Hashable, ScalarPair]) -> Layers:
+def layers_of(case: Case, pairs: Mapping[Hashable, ScalarPair]) -> TrainedLayers:
     """The layers of a finite network, with the deviations of this width."""
     record, head = case.scaled()
     widths = (case.width,) * case.depth
@@ -29,18 +29,18 @@ def layers_of(case: Case, pairs: Mapping[Hashable, ScalarPair]) -> Layers:
     ones = {"sigma_w": np.ones(case.depth), "sigma_b": np.ones(case.depth)}
     readout = operations(head, pairs, {}, case.depth, ones)
     refuse_jumps((*ensemble.operations, *readout), "a gradient", "take a continuous activation")
-    layers = Layers(ensemble, readout, 1, case.biases)
+    layers = TrainedLayers(ensemble, readout, 1, case.biases)
     size = sum(float(np.prod(one.shape)) for _, one, _ in layers.held())
     require_memory(8 * 2 * size, "A network of this depth and width", "take fewer neurons or layers")
     return layers
 
 
-def moves_of(case: Case, layers: Layers, optimizer: str) -> Callable[[Name, bool], Move | None]:
+def moves_of(case: Case, layers: TrainedLayers, optimizer: str) -> Callable[[Name, bool], Move | None]:
     """How each parameter moves: a matrix by its kind, biases, gains and shifts as biases do."""
     kinds: dict[tuple[int, int], str] = {}
     for layer in range(1, case.depth + 1):
         done, _ = layers.of(layer)
-        places = [place for place, one in enumerate(done) if isinstance(one, Affine)]
+        places = [place for place, one in enumerate(done) if isinstance(one, DenseOperation)]
         for place, kind in zip(places, case.kinds(layer)):
             kinds[layer, place] = kind
     scheme = case.parametrization

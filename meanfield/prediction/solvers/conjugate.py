@@ -132,7 +132,7 @@ def conjugate_gradients(
         raise
     if file is not None:
         file.write(state.arrays())
-    return Answer(state.x, left, state.iteration, residual, _said(state, residual, rtol, maxiter))
+    return Answer(state.x, left, state.iteration, residual, _message(state, residual, rtol, maxiter))
 
 
 def _kept(file: Checkpoint | None, state: _State) -> str:
@@ -155,7 +155,7 @@ def _expected(done: int, residual: float, rtol: float, maxiter: int) -> int:
     return min(maxiter, max(done, int(np.ceil(done * np.log(rtol) / np.log(residual)))))
 
 
-def _said(state: _State, residual: np.ndarray, rtol: float, maxiter: int) -> str:
+def _message(state: _State, residual: np.ndarray, rtol: float, maxiter: int) -> str:
     worst = float(residual.max())
     if worst <= rtol:
         return ""

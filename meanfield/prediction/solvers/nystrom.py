@@ -22,7 +22,7 @@ from meanfield.base.progress import Progress, watched
 from meanfield.prediction.solvers.cholesky import factorized
 from meanfield.prediction.solvers.conjugate import norms
 from meanfield.prediction.solvers.regression import Regression, kept
-from meanfield.prediction.solvers.solver_choice import Asked, strip
+from meanfield.prediction.solvers.solver_choice import SolverSettings, strip
 from meanfield.prediction.solvers.system import EPS, System
 
 
@@ -31,13 +31,13 @@ class Nystrom(Regression):
 
     name = "nystrom"
 
-    def __init__(self, system: System, y: np.ndarray, asked: Asked, progress: Progress | None) -> None:
-        super().__init__(system, y, asked)
-        m = asked.rows(system.count, self.name)
+    def __init__(self, system: System, y: np.ndarray, settings: SolverSettings, progress: Progress | None) -> None:
+        super().__init__(system, y, settings)
+        m = settings.rows(system.count, self.name)
         system.refuse_lost_ridge(m + 1, self.name)
         if m < 1:
             raise MeanFieldError("solver='nystrom' needs rank= of at least 1, the number of inputs that it keeps.")
-        chosen = np.sort(np.random.default_rng(asked.seed).choice(system.count, size=m, replace=False))
+        chosen = np.sort(np.random.default_rng(settings.seed).choice(system.count, size=m, replace=False))
         self.support = system.X[chosen]
         inner = system.among(self.support, system.name)
         size = float(np.trace(inner))
@@ -62,7 +62,7 @@ class Nystrom(Regression):
         """ZᵀZ, Zᵀy and the trace that is missing, strip by strip."""
         n, m, step = self.system.count, len(self.support), strip(len(self.support))
         inner, along, lost, begin = np.zeros((m, m), order="F"), np.zeros((m, self.y.shape[1])), 0.0, 0
-        file = kept(self.asked, self.system, self.y, self.name)
+        file = kept(self.settings, self.system, self.y, self.name)
         if file is not None and (found := file.read()):
             inner, along = np.asfortranarray(found["inner"]), found["along"]
             lost, begin = float(found["lost"]), int(found["done"])

@@ -1,6 +1,6 @@
 r"""Regression at the end of training with a ridge, by solves alone: mean, covariance, error bound and likelihood.
 
-With A = Θ_XX + ρ and α = A⁻¹y the mean of further inputs is Θ_SX α, that of the training inputs y - ρα. With
+With A = Θ_XX + ρ and α = A⁻¹y the mean of test inputs is Θ_SX α, that of the training inputs y - ρα. With
 W = A⁻¹Θ_XS the covariance is K_SS - WᵀK_XS - K_SX W + WᵀK_XX W, which for Θ = K and noise ρ is K_SS - K_SX W.
 """
 
@@ -21,7 +21,7 @@ from meanfield.prediction.solvers.cholesky import Cholesky
 from meanfield.prediction.solvers.conjugate import Answer, conjugate_gradients, norms
 from meanfield.prediction.solvers.log_determinant import log_determinant
 from meanfield.prediction.solvers.low_rank import LowRank, low_rank
-from meanfield.prediction.solvers.solver_choice import Asked
+from meanfield.prediction.solvers.solver_choice import SolverSettings
 from meanfield.prediction.solvers.system import EPS, System
 
 
@@ -39,11 +39,11 @@ class Regression(ABC):
     residual: float | None = None
     message: str = ""
 
-    def __init__(self, system: System, y: np.ndarray, asked: Asked) -> None:
-        self.system, self.y, self.asked = system, y, asked
+    def __init__(self, system: System, y: np.ndarray, settings: SolverSettings) -> None:
+        self.system, self.y, self.settings = system, y, settings
 
     def mean(self, rows: np.ndarray) -> np.ndarray:
-        """Of further inputs, (M, outputs)."""
+        """Of test inputs, (M, outputs)."""
         return self.system.applied(rows, self.support, self.weights)
 
     @property
@@ -84,13 +84,13 @@ class Conjugate:
 
     name = "cg"
 
-    def __init__(self, system: System, asked: Asked, progress: Progress | None) -> None:
-        self.system, self.asked, self._progress = system, asked, progress
+    def __init__(self, system: System, settings: SolverSettings, progress: Progress | None) -> None:
+        self.system, self.settings, self._progress = system, settings, progress
         blocks = -(-system.count // 512)
         self.terms, self.least = 512 + blocks, system.ridge  # of sums in blocks, and of blocks
         system.refuse_lost_ridge(self.terms, self.name)
         with watched(progress, "rows of the preconditioner") as tell:
-            self.near: LowRank = low_rank(system, asked.rows(system.count, self.name), asked.seed, tell)
+            self.near: LowRank = low_rank(system, settings.rows(system.count, self.name), settings.seed, tell)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_progress": None}
@@ -99,25 +99,25 @@ class Conjugate:
         """X of (Θ + ρ) X = B."""
         with watched(self._progress, "iterations") as tell:
             return conjugate_gradients(
-                self.system.times, B, self.near.solve, rtol=self.asked.rtol, maxiter=self.asked.maxiter, file=file,
-                tell=tell,
+                self.system.times, B, self.near.solve, rtol=self.settings.rtol, maxiter=self.settings.maxiter,
+                file=file, tell=tell,
             )  # fmt: skip
 
     def log_determinant(self, probes: int) -> tuple[float, float]:
         """By stochastic Lanczos quadrature."""
         with watched(self._progress, "Lanczos steps") as tell:
-            value, spread = log_determinant(self.system.times, self.near, probes, self.asked.seed, tell)
+            value, spread = log_determinant(self.system.times, self.near, probes, self.settings.seed, tell)
         return value, spread + self.system.doubt(self.terms) * self.system.count / self.least
 
 
 class Solved(Regression):
     """A regression whose equations are solved to rounding, or to a residual that is stated."""
 
-    def __init__(self, system: System, y: np.ndarray, asked: Asked, by: Cholesky | Conjugate) -> None:
-        super().__init__(system, y, asked)
+    def __init__(self, system: System, y: np.ndarray, settings: SolverSettings, by: Cholesky | Conjugate) -> None:
+        super().__init__(system, y, settings)
         self.name, self.support, self.by = by.name, system.X, by
         if isinstance(by, Conjugate):
-            self.answer = by.solve(y, kept(asked, system, y, by.name))
+            self.answer = by.solve(y, kept(settings, system, y, by.name))
         else:
             self.answer = by.solve(y)
         self.weights, self.iterations = self.answer.x, self.answer.iterations
@@ -128,7 +128,7 @@ class Solved(Regression):
         return self.y - self.answer.left - self.system.ridge * self.weights
 
     def wrong(self, rows: np.ndarray | None) -> np.ndarray:
-        """By the residual r and an error δ of Θ: with ‖A^(-1/2) Θ_Xs‖² ≤ Θ_ss and A ≥ ρ, that of further inputs is at
+        """By the residual r and an error δ of Θ: with ‖A^(-1/2) Θ_Xs‖² ≤ Θ_ss and A ≥ ρ, that of test inputs is at
         most √(Θ_ss/ρ)(‖r‖ + ‖δ‖‖α‖) and the error of Θ_sX itself times ‖α‖; that of training inputs ‖r‖ + 2‖δ‖‖α‖."""
         own, system = norms(self.weights), self.system
         doubt = system.doubt(self.by.terms)
@@ -149,7 +149,7 @@ class Solved(Regression):
         found = system.columns(rows, ("K",) if last else ("K", "Theta"))
         answer = self.by.solve(np.asarray(found[system.name]))
         if answer.message:
-            raise MeanFieldError(f"A covariance is not known to rtol = {self.asked.rtol:.1e}: {answer.message}.")
+            raise MeanFieldError(f"A covariance is not known to rtol = {self.settings.rtol:.1e}: {answer.message}.")
         own, W, K = system.among(rows, "K"), answer.x, np.asarray(found["K"])
         beside = K.T @ W
         own = own - beside if last else own - beside - beside.T + W.T @ system.covariance.matmat(W)
@@ -166,25 +166,27 @@ class Solved(Regression):
         return value, float((norms(self.y) * left).sum() / self.by.least)
 
 
-def kept(asked: Asked, system: System, y: np.ndarray, name: str) -> Checkpoint | None:
+def kept(settings: SolverSettings, system: System, y: np.ndarray, name: str) -> Checkpoint | None:
     """The checkpoint of a solve, which holds all that decides its numbers in its key."""
-    if asked.checkpoint is None:
+    if settings.checkpoint is None:
         return None
     import hashlib
 
     targets = hashlib.sha256(np.ascontiguousarray(y).tobytes()).hexdigest()
-    about = (system.matrix.key, system.ridge, targets, name, asked.rows(system.count, name), asked.seed)
-    return Checkpoint(Path(asked.checkpoint), repr(about))
+    about = (system.matrix.key, system.ridge, targets, name, settings.rows(system.count, name), settings.seed)
+    return Checkpoint(Path(settings.checkpoint), repr(about))
 
 
-Solver = Callable[[System, np.ndarray, Asked, "Progress | None"], Regression]
+Solver = Callable[[System, np.ndarray, SolverSettings, "Progress | None"], Regression]
 
 
-def by_cholesky(system: System, y: np.ndarray, asked: Asked, progress: Progress | None) -> Regression:
+def by_cholesky(system: System, y: np.ndarray, settings: SolverSettings, progress: Progress | None) -> Regression:
     """The regression by one factorization."""
-    return Solved(system, y, asked, Cholesky(system))
+    return Solved(system, y, settings, Cholesky(system))
 
 
-def by_conjugate_gradients(system: System, y: np.ndarray, asked: Asked, progress: Progress | None) -> Regression:
+def by_conjugate_gradients(
+    system: System, y: np.ndarray, settings: SolverSettings, progress: Progress | None
+) -> Regression:
     """The regression by products with rows of the kernel."""
-    return Solved(system, y, asked, Conjugate(system, asked, progress))
+    return Solved(system, y, settings, Conjugate(system, settings, progress))

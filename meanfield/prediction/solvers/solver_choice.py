@@ -1,4 +1,4 @@
-"""Which way the equations of a regression are solved: what can answer what is asked, and what fits into memory."""
+"""Which solver takes the equations of a regression: what can answer what is asked, and what fits into memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ USED = {"rank": ("cg", "nystrom"), "rtol": ("cg",), "maxiter": ("cg",), "checkpo
 
 
 @dataclass(frozen=True)
-class Asked:
+class SolverSettings:
     """A solver with its settings, all checked.
 
     rank: rows that a low-rank approximation of the kernel is made of; rtol: of the residual, over that of the targets;
@@ -42,7 +42,7 @@ class Asked:
         return max(0, min(n // 2 if name == "cg" else n, usual, int(memory_limit() / (4 * 8 * n))))
 
 
-def asked(solver: Any, rank: Any, rtol: Any, maxiter: Any, checkpoint: Any, seed: int) -> Asked:
+def solver_settings(solver: Any, rank: Any, rtol: Any, maxiter: Any, checkpoint: Any, seed: int) -> SolverSettings:
     """The arguments of `Theory.predict` that say how equations are solved.
 
     Raises: MeanFieldError for a name that is no solver, and for settings that the named one does not have.
@@ -57,7 +57,7 @@ def asked(solver: Any, rank: Any, rtol: Any, maxiter: Any, checkpoint: Any, seed
             )
     if checkpoint is not None:
         path(checkpoint, "checkpoint")
-    return Asked(
+    return SolverSettings(
         name,
         None if rank is None else whole(rank, "rank", 0, 10**6),
         RTOL if rtol is None else positive(rtol, "rtol"),
@@ -68,7 +68,7 @@ def asked(solver: Any, rank: Any, rtol: Any, maxiter: Any, checkpoint: Any, seed
 
 
 def chosen(
-    asked: Asked, *, inputs: int, further: int, outputs: int, times: np.ndarray, rate: float | None, loss: str,
+    settings: SolverSettings, *, inputs: int, test: int, outputs: int, times: np.ndarray, rate: float | None, loss: str,
     ridge: float, rounding: Callable[[], float],
 ) -> str:  # fmt: skip
     """The name of the solver that is taken, whose arrays fit into memory.
@@ -76,15 +76,15 @@ def chosen(
     rounding: n EPS of the trace of the kernel, what a factorization loses, when it is needed. Raises: MeanFieldError
     for what the named solver cannot answer, and for arrays that do not fit.
     """
-    name, n = asked.solver, inputs
+    name, n = settings.solver, inputs
     spectral = _why_spectral(times, rate, loss)
     if name == "auto":
         name = "eigh"
-        if not spectral and ridge and not (n <= SMALL and _fits("eigh", asked, n, further, outputs)):
+        if not spectral and ridge and not (n <= SMALL and _fits("eigh", settings, n, test, outputs)):
             known = ridge > rounding()
-            if known and _fits("cholesky", asked, n, further, outputs):
+            if known and _fits("cholesky", settings, n, test, outputs):
                 name = "cholesky"
-            elif known or not _fits("eigh", asked, n, further, outputs):
+            elif known or not _fits("eigh", settings, n, test, outputs):
                 name = "cg"
     if name != "eigh":
         if spectral:
@@ -98,8 +98,8 @@ def chosen(
                 "the mean of the kernel's diagonal, or take solver='eigh', which finds what is never trained."
             )
     require_memory(
-        needed(name, asked, n, further, outputs),
-        f"Predicting with {n} training and {further} further inputs" + f" by solver={name!r}" * (name != "eigh"),
+        needed(name, settings, n, test, outputs),
+        f"Predicting with {n} training and {test} further inputs" + f" by solver={name!r}" * (name != "eigh"),
         {"eigh": "give fewer inputs, or a ridge and t = inf, for which solver='cg' stores no kernel",
          "cholesky": "take solver='cg' or 'nystrom'", "cg": "give a smaller rank= or fewer outputs",
          "nystrom": "give a smaller rank="}[name],
@@ -116,10 +116,10 @@ def _why_spectral(times: np.ndarray, rate: float | None, loss: str) -> str:
     return "with rate= the largest eigenvalue decides whether steps come to rest" if rate is not None else ""
 
 
-def needed(name: str, asked: Asked, inputs: int, further: int, outputs: int) -> float:
+def needed(name: str, settings: SolverSettings, inputs: int, test: int, outputs: int) -> float:
     """Bytes of what a solver keeps at a time."""
-    n, m = float(inputs), float(further)
-    rank = asked.rows(inputs, name)
+    n, m = float(inputs), float(test)
+    rank = settings.rows(inputs, name)
     return 8 * {
         "eigh": 3 * (n + m) ** 2 + 4 * n * n,
         "cholesky": n * n + (6 * n + 2 * m) * outputs,
@@ -128,8 +128,8 @@ def needed(name: str, asked: Asked, inputs: int, further: int, outputs: int) -> 
     }[name]
 
 
-def _fits(name: str, asked: Asked, inputs: int, further: int, outputs: int) -> bool:
-    return needed(name, asked, inputs, further, outputs) <= memory_limit()
+def _fits(name: str, settings: SolverSettings, inputs: int, test: int, outputs: int) -> bool:
+    return needed(name, settings, inputs, test, outputs) <= memory_limit()
 
 
 def strip(rank: int) -> int:

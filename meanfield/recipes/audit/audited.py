@@ -11,11 +11,11 @@ from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.answers.results import MeanFieldError, one_line
 from meanfield.base.arguments import validated
 from meanfield.recipes.audit.configurations import read
-from meanfield.recipes.audit.keys import Reading, taken
+from meanfield.recipes.audit.keys import Reading, read_configuration
 from meanfield.recipes.audit.recognition import outside, recognized, section
 from meanfield.recipes.description.recipe_report import Comparison, Report
 from meanfield.recipes.one_recipe import Recipe
-from meanfield.recipes.rows.recipe_row import Row, made
+from meanfield.recipes.rows.recipe_row import RecipeRow, made
 
 PASSES = ("token", "value", "output", "up", "down")  # matrices that everything passes through
 
@@ -98,7 +98,7 @@ def audit(config: Any, *, reader: object = None) -> Audit:
     """
     values, of = read(config)
     one = recognized(values, of, reader)
-    held = taken(one, section(one, values))
+    held = read_configuration(one, section(one, values))
     found = one.build(held.values)
     recipe = _recipe(found)
     assumed = f"{one.assumed}, initialized as {found.row} ({found.source}); no file says so, the class does."
@@ -109,7 +109,7 @@ def audit(config: Any, *, reader: object = None) -> Audit:
 def _recipe(found: Reading) -> Recipe:
     """The recipe at its sizes, with every matrix that all passes through drawn at random."""
     sizes = {name: value for name, value in found.sizes.items() if value is not None}
-    row = Row(f"config: {found.row}", found.make, found.laws, sizes, found.source, found.more, found.notes)
+    row = RecipeRow(f"config: {found.row}", found.make, found.laws, sizes, found.source, found.more, found.notes)
     recipe = made(Recipe, replace(row, std=repr(found.std)), {})
     for kind in PASSES:
         if recipe.deviation(kind) == 0:

@@ -6,7 +6,7 @@ from typing import Any
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.recipes.audit.hugging_face import CROSS, IGNORED, RANGE
-from meanfield.recipes.audit.keys import NEEDED, Key, Reader, Reading, Refused, Values, positive, size, truth, word
+from meanfield.recipes.audit.keys import NEEDED, Key, KeyValues, Reader, Reading, Refused, positive, size, truth, word
 from meanfield.recipes.audit.meanings import activation_of, heads_fit, times
 from meanfield.recipes.description.matrix_laws import normal, trunc_normal_
 from meanfield.recipes.rows.catalog import row_of
@@ -22,13 +22,13 @@ def _common(context: int, vocabulary: int) -> tuple[Key, ...]:
     ) + ((size("max_position_embeddings", context), size("vocab_size", vocabulary)) if context else ())  # fmt: skip
 
 
-def _sizes(v: Values, **more: Any) -> dict[str, Any]:
+def _sizes(v: KeyValues, **more: Any) -> dict[str, Any]:
     heads_fit(v.hidden_size, v.num_attention_heads, None, ("hidden_size", "num_attention_heads", ""))
     return {"depth": v.num_hidden_layers, "width": v.hidden_size, "heads": v.num_attention_heads,
             "hidden": v.intermediate_size, **more}  # fmt: skip
 
 
-def _bert(v: Values) -> Reading:
+def _bert(v: KeyValues) -> Reading:
     sizes = _sizes(v, context=v.max_position_embeddings, vocabulary=v.vocab_size)
     laws: dict[str, Any] = dict(row_of("bert-hf").laws)
     laws |= {} if v.tie_word_embeddings else {"head": FLAT}
@@ -48,7 +48,7 @@ BERT = Reader(
 )  # fmt: skip
 
 
-def _vit(v: Values) -> Reading:
+def _vit(v: KeyValues) -> Reading:
     tiles, rest = divmod(v.image_size, v.patch_size)
     if rest:
         raise MeanFieldError(
@@ -72,7 +72,7 @@ VIT = Reader(
 )  # fmt: skip
 
 
-def _t5(v: Values) -> Reading:
+def _t5(v: KeyValues) -> Reading:
     gated = v.feed_forward_proj.startswith("gated-")
     name = v.feed_forward_proj.removeprefix("gated-")
     phi = activation_of("gelu_new" if gated and name == "gelu" else name)

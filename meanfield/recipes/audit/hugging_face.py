@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.recipes.audit.keys import NEEDED, Key, Reader, Reading, Refused, Values, positive, size, truth, word
+from meanfield.recipes.audit.keys import NEEDED, Key, KeyValues, Reader, Reading, Refused, positive, size, truth, word
 from meanfield.recipes.audit.meanings import activation_of, heads_fit, times
 from meanfield.recipes.rows.catalog import row_of
 from meanfield.recipes.rows.language import FLAT
@@ -40,7 +40,7 @@ SCALING = Key(
 )  # fmt: skip
 
 
-def scaled(v: Values) -> tuple[str, ...]:
+def scaled(v: KeyValues) -> tuple[str, ...]:
     """What is to be said of scaled rotary positions."""
     if v.rope_scaling in (None, "default"):
         return ()
@@ -56,7 +56,7 @@ def window(context: int, width: int | None, used: bool = True) -> tuple[int, tup
     return width, (f"the context is taken as its sliding window, {width} of {context} tokens, which is seen whole.",)
 
 
-def _gpt2(v: Values) -> Reading:
+def _gpt2(v: KeyValues) -> Reading:
     heads_fit(v.n_embd, v.n_head, None, ("n_embd", "n_head", ""))
     laws: dict[str, Any] = dict(row_of("gpt2").laws)
     factor = "1" if v.scale_attn_weights else "sqrt(h)"
@@ -85,7 +85,7 @@ GPT2 = Reader(
 )  # fmt: skip
 
 
-def sizes_of(v: Values) -> dict[str, Any]:
+def sizes_of(v: KeyValues) -> dict[str, Any]:
     """The sizes by the names that most classes have."""
     groups = v.num_key_value_heads or v.num_attention_heads
     if v.head_dim is None:
@@ -116,7 +116,7 @@ def kin(
 def _llama(row: str, place: str = "pre", qk_norm: bool = False, slides: bool = False, note: str = "") -> Any:
     """The builder of Llama and of what differs from it by the place of norms and a norm of queries and keys."""
 
-    def build(v: Values) -> Reading:
+    def build(v: KeyValues) -> Reading:
         sizes = sizes_of(v)
         used = slides and v.use_sliding_window is not False
         sizes["context"], notes = window(sizes["context"], v.sliding_window, used)
@@ -149,7 +149,7 @@ LLAMA_KIN = (
 )
 
 
-def _capped(v: Values, width: int) -> tuple[str, ...]:
+def _capped(v: KeyValues, width: int) -> tuple[str, ...]:
     """What is to be said of capped scores: by how much a cap changes their deviation, to leading order."""
     cap, notes = v.attn_logit_softcapping, []
     if v.final_logit_softcapping is not None:
@@ -166,7 +166,7 @@ def _capped(v: Values, width: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _gemma2(v: Values) -> Reading:
+def _gemma2(v: KeyValues) -> Reading:
     sizes = sizes_of(v)
     sizes["context"], slid = window(sizes["context"], v.sliding_window)
     laws: dict[str, Any] = dict(row_of("gemma2").laws)
@@ -188,7 +188,7 @@ GEMMA2 = _reader(
 )  # fmt: skip
 
 
-def _gpt_neox(v: Values) -> Reading:
+def _gpt_neox(v: KeyValues) -> Reading:
     sizes = sizes_of(v)
     laws = {k: law for k, law in row_of("neox-hf").laws.items() if k != "head" or not v.tie_word_embeddings}
     base = v.rope_theta if v.rotary_pct else 0

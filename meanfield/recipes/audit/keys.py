@@ -121,7 +121,7 @@ class Reader:
     name: str
     assumed: str
     keys: tuple[Key, ...]
-    build: Callable[[Values], Reading]
+    build: Callable[[KeyValues], Reading]
     types: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()
@@ -139,7 +139,7 @@ class Reader:
         return {name.lstrip("!"): key for key in self.keys for name in (key.name, *key.aliases, *key.instead)}
 
 
-class Values:
+class KeyValues:
     """The values of a reader's keys, as attributes (dots of nested keys written as underscores)."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
@@ -152,18 +152,18 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Taken:
+class ReadConfiguration:
     """What was taken of a configuration: the values of all keys; those that it had (read) and had not (defaults), as
     the configuration calls them; keys that do not change the law (ignored), and keys that nobody knows (unknown)."""
 
-    values: Values
+    values: KeyValues
     read: dict[str, Any]
     defaults: dict[str, Any]
     ignored: tuple[str, ...]
     unknown: tuple[str, ...]
 
 
-def taken(reader: Reader, config: Mapping[str, Any]) -> Taken:
+def read_configuration(reader: Reader, config: Mapping[str, Any]) -> ReadConfiguration:
     """The values of a reader's keys in a flat configuration. Raises: MeanFieldError for a value of another kind, two
     names of one thing that differ, a key that is missing, one that looks misspelt, and one that is refused."""
     _misspelt(reader, config)
@@ -203,7 +203,7 @@ def taken(reader: Reader, config: Mapping[str, Any]) -> Taken:
         if not reader.knows(name) and name not in NAMING:
             known = any(fnmatchcase(top, pattern) or fnmatchcase(name, pattern) for pattern in reader.ignored)
             (ignored if known else unread)[name if top in partly else top] = None
-    return Taken(Values(values), read, defaults, tuple(ignored), tuple(unread))
+    return ReadConfiguration(KeyValues(values), read, defaults, tuple(ignored), tuple(unread))
 
 
 def _given(key: Key, config: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.recipes.audit.configurations import LINE
 from meanfield.recipes.audit.hugging_face import turned
-from meanfield.recipes.audit.keys import NEEDED, Key, Reader, Reading, Refused, Values, positive, size, truth, word
+from meanfield.recipes.audit.keys import NEEDED, Key, KeyValues, Reader, Reading, Refused, positive, size, truth, word
 from meanfield.recipes.audit.meanings import ACTIVATIONS, activation_of, heads_fit, times
 from meanfield.recipes.description.matrix_laws import Law, normal, xavier_uniform
 from meanfield.recipes.rows.language import FLAT, SCALED
@@ -17,7 +17,7 @@ CALLED = dict(ACTIVATIONS) | {"F.gelu": "gelu", "F.silu": "silu", "F.relu": "rel
 SCORES = "apply_query_key_layer_scaling divides scores by l and multiplies them again before the softmax: no change."
 
 
-def _megatron(v: Values) -> Reading:
+def _megatron(v: KeyValues) -> Reading:
     d, heads = v.hidden_size, v.num_attention_heads
     if v.kv_channels is None:
         heads_fit(d, heads, v.num_query_groups, ("hidden_size", "num_attention_heads", "num_query_groups"))
@@ -52,7 +52,7 @@ def _megatron(v: Values) -> Reading:
                  "NVIDIA/Megatron-LM megatron/core/utils.py 862-871; transformer_config.py 388-417, 2571-2610")
 
 
-def _mup(v: Values, laws: dict[str, Any]) -> None:
+def _mup(v: KeyValues, laws: dict[str, Any]) -> None:
     """The laws of use_mup, put in their places: matrices by √m, m = hidden_size/mup_base_hidden_size; scores by
     √(base head)/h^p."""
     if v.mup_base_hidden_size is None:
@@ -130,7 +130,7 @@ def _init(name: str, key: str) -> Law:
     return INITS[name]
 
 
-def _neox(v: Values) -> Reading:
+def _neox(v: KeyValues) -> Reading:
     d, heads = v.hidden_size, v.num_attention_heads
     heads_fit(d, heads, v.num_kv_heads, ("hidden_size", "num_attention_heads", "num_kv_heads"))
     gated = v.activation in GATED

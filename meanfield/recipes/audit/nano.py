@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from meanfield.recipes.audit.keys import NEEDED, Key, Reader, Reading, Refused, Values, positive, size, truth
+from meanfield.recipes.audit.keys import NEEDED, Key, KeyValues, Reader, Reading, Refused, positive, size, truth
 from meanfield.recipes.audit.meanings import heads_fit, times
 from meanfield.recipes.description.matrix_laws import normal
 from meanfield.recipes.rows.catalog import row_of
@@ -12,7 +12,7 @@ from meanfield.recipes.rows.language import FLAT
 from meanfield.recipes.rows.recipe_shapes import Transformer, each
 
 
-def _nanogpt(v: Values) -> Reading:
+def _nanogpt(v: KeyValues) -> Reading:
     heads_fit(v.n_embd, v.n_head, None, ("n_embd", "n_head", ""))
     sizes = {"depth": v.n_layer, "width": v.n_embd, "heads": v.n_head, "hidden": 4 * v.n_embd, "context": v.block_size,
              "vocabulary": v.vocab_size}  # fmt: skip
@@ -26,7 +26,7 @@ def _nanogpt(v: Values) -> Reading:
     return Reading(row, Transformer("gelu"), laws, sizes, v.init_std, {"tied": True}, notes, source)
 
 
-def _scaled(v: Values) -> dict[str, Any]:
+def _scaled(v: KeyValues) -> dict[str, Any]:
     """The laws of muP at the width multiplier m, and of CompleteP, whose branches are multiplied by m_L^−α."""
     by_width = f"/sqrt({v.mup_width_multiplier!r})" if v.mup_enabled else ""
     depth = "" if v.depth_alpha_enabled else "/sqrt(2*L)"
@@ -59,7 +59,7 @@ NANOGPT = Reader(
 )  # fmt: skip
 
 
-def _llama2c(v: Values) -> Reading:
+def _llama2c(v: KeyValues) -> Reading:
     heads_fit(v.dim, v.n_heads, v.n_kv_heads, ("dim", "n_heads", "n_kv_heads"))
     hidden = v.hidden_dim or -(-int(2 * 4 * v.dim / 3) // v.multiple_of) * v.multiple_of
     sizes = {"depth": v.n_layers, "width": v.dim, "heads": v.n_heads, "groups": v.n_kv_heads or v.n_heads,

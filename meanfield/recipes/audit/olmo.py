@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.recipes.audit.keys import NEEDED, Key, Reader, Reading, Refused, Values, positive, size, truth, word
+from meanfield.recipes.audit.keys import NEEDED, Key, KeyValues, Reader, Reading, Refused, positive, size, truth, word
 from meanfield.recipes.audit.meanings import heads_fit, times
 from meanfield.recipes.description.matrix_laws import Law, normal, truncated
 from meanfield.recipes.rows.language import FLAT
@@ -19,7 +19,7 @@ def _cut(deviation: str, cutoff: float | None) -> Law:
     return normal(deviation) if cutoff is None else truncated(deviation, float(cutoff))
 
 
-def _olmo_laws(v: Values) -> dict[str, Any]:
+def _olmo_laws(v: KeyValues) -> dict[str, Any]:
     """The laws of init_fn (olmo/initialization.py, and reset_parameters of olmo/model.py)."""
     if v.init_fn in ABSENT:
         raise MeanFieldError(
@@ -43,7 +43,7 @@ def _olmo_laws(v: Values) -> dict[str, Any]:
     return found | {"position": flat, "head": by_width}
 
 
-def _olmo(v: Values) -> Reading:
+def _olmo(v: KeyValues) -> Reading:
     groups = 1 if v.multi_query_attention else v.n_kv_heads
     if v.multi_query_attention and v.n_kv_heads not in (None, 1):
         raise MeanFieldError(
@@ -100,7 +100,7 @@ _PLACES = {"default": "pre", "reordered_norm": "behind", "peri_norm": "peri", "d
 _METHODS = ("normal", "llama", "llama_depth", "normalized", "fan_in")
 
 
-def _core_laws(v: Values) -> dict[str, Any]:
+def _core_laws(v: KeyValues) -> dict[str, Any]:
     """The laws of init_method (src/olmo_core/nn/transformer/init.py)."""
     flat, head = truncated(FLAT, 3), truncated("1/sqrt(d)", 3)
     own = None if v.embedding_init_std is None else truncated(repr(v.embedding_init_std), 3)
@@ -117,7 +117,7 @@ def _core_laws(v: Values) -> dict[str, Any]:
     return each(flat, low, up=low, gate=flat, token=own or normal("1")) | {"head": head}
 
 
-def _core(v: Values) -> Reading:
+def _core(v: KeyValues) -> Reading:
     heads, groups = v.block_sequence_mixer_n_heads, v.block_sequence_mixer_n_kv_heads
     if v.block_sequence_mixer_head_dim is None:
         heads_fit(v.d_model, heads, groups, ("d_model", "n_heads", "n_kv_heads"))

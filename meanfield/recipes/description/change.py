@@ -15,8 +15,8 @@ from meanfield.networks.roles import HEADS
 from meanfield.recipes.description.described import Described
 from meanfield.recipes.description.first_passes import run
 from meanfield.recipes.description.matrix_laws import normal
-from meanfield.theory.asked.kept_answers import answered
-from meanfield.tuning.recommendation.blockwise import Follow, Followed
+from meanfield.theory.queries.stored_answers import answered
+from meanfield.tuning.recommendation.blockwise import BlockwiseRun, Follow
 from meanfield.tuning.recommendation.token_networks import LEAST, chosen
 
 DRAWS = 2
@@ -58,7 +58,7 @@ class Change(Result):
         return f"deviations of {each} (roughly: {', '.join(moved)})"
 
 
-def trouble(one: Followed) -> float:
+def trouble(one: BlockwiseRun) -> float:
     """How far a network is from one that keeps its signals and trains all of its matrices: |log K_L/K_1| + |log J| +
     the mean of |log Θ_Q/Θ_V| over the blocks, at most MOST, + by how much, as a logarithm, the least share of a branch
     in the last layer is below 1/(4L), at most MOST."""
@@ -71,12 +71,12 @@ def trouble(one: Followed) -> float:
     return found
 
 
-def _keeping(one: Followed) -> float:
+def _keeping(one: BlockwiseRun) -> float:
     """What signals and gradients lose or gain: |log K_L/K_1| + |log J|."""
     return abs(math.log(one.growth)) + abs(float(one.log_J[-1]))
 
 
-def _told(one: Followed) -> tuple[float, float, float, float]:
+def _figures_of(one: BlockwiseRun) -> tuple[float, float, float, float]:
     share = float(np.nanmean(one.query_share)) if np.isfinite(one.query_share).any() else math.nan
     return one.growth, float(one.log_J[-1]), share, one.least_share if one.shares.size else math.nan
 
@@ -112,7 +112,7 @@ def _best_change(recipe: Described, tokens: int, seed: int) -> Change | None:
             continue
         if left < (now if best is None else best.trouble[1]) - 0.05:
             values = tuple(changed.deviation(kind) for kind in kinds)
-            best = Change(kinds, values, changed, (now, left), _told(before), _told(after))
+            best = Change(kinds, values, changed, (now, left), _figures_of(before), _figures_of(after))
     return best
 
 

@@ -24,7 +24,7 @@ from meanfield.theory.theory import Theory
 from meanfield.tuning.dense_layers import kinds
 from meanfield.tuning.recommendation.token_networks import largest, sized
 
-BESIDE = ("token", "position", "token bias", "head", "bias")  # kinds that are no Dense of the block
+OUTSIDE_BLOCK = ("token", "position", "token bias", "head", "bias")  # kinds that are no Dense of the block
 _MOST = 1 << 24
 
 
@@ -74,7 +74,7 @@ class Described(Result):
 
     def _refuse(self) -> None:
         held = self.roles
-        known = (*held, *BESIDE, *(f"{one} bias" for one in held))
+        known = (*held, *OUTSIDE_BLOCK, *(f"{one} bias" for one in held))
         for kind in self.laws:
             if kind not in known:
                 raise unknown("kind of matrix of this recipe", kind, known)

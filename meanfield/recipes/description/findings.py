@@ -11,7 +11,7 @@ from meanfield.networks.folds import chain, fold, holds_activation, mixing
 from meanfield.recipes.description.described import Described
 from meanfield.recipes.description.first_passes import drawn_heads
 from meanfield.tuning.function_gains.gains import gains
-from meanfield.tuning.recommendation.blockwise import Followed
+from meanfield.tuning.recommendation.blockwise import BlockwiseRun
 
 NEAR = 1.0  # |log| up to which a size counts as kept
 FIRST = 2.0  # growth in the first block from which on embeddings are said to drown
@@ -30,7 +30,7 @@ def assumed(recipe: Described, tokens: int) -> str:
     return f"assumes independent tokens, the recipe's embeddings ({what}); {tokens} of {recipe.context} tokens followed"
 
 
-def findings(recipe: Described, f: Followed, tokens: int) -> tuple[str, ...]:
+def findings(recipe: Described, f: BlockwiseRun, tokens: int) -> tuple[str, ...]:
     """The sentences of a report."""
     out = [_stream(f), _jacobian(f)]
     if recipe.heads is not None and f.c[-1] > ALIKE and f.c[0] < 0.5:
@@ -39,7 +39,7 @@ def findings(recipe: Described, f: Followed, tokens: int) -> tuple[str, ...]:
     return (*out, _width(recipe, f, tokens))
 
 
-def _stream(f: Followed) -> str:
+def _stream(f: BlockwiseRun) -> str:
     first, kept = f.K[1] / f.K[0], 1 - float(f.shares.sum())
     if not f.shares.size:
         return f"K changes by a factor of {f.growth:.3g} from the first layer to the last."
@@ -57,7 +57,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g} %" if share > 0.1 else f"{100 * share:.2g} %"
 
 
-def _jacobian(f: Followed) -> str:
+def _jacobian(f: BlockwiseRun) -> str:
     J = float(f.log_J[-1])
     blocks = len(f.log_J) - 1
     if math.isnan(J):
@@ -77,7 +77,7 @@ def _uniform_entropy(tokens: int) -> float:
     return sum(math.log(t) for t in range(1, tokens + 1)) / (tokens * math.log(tokens))
 
 
-def _attention(recipe: Described, f: Followed, tokens: int) -> list[str]:
+def _attention(recipe: Described, f: BlockwiseRun, tokens: int) -> list[str]:
     if not np.isfinite(f.entropy).any():
         return []
     if recipe.sigmas.get("query") == 0 or recipe.sigmas.get("key") == 0:
@@ -98,7 +98,7 @@ def _attention(recipe: Described, f: Followed, tokens: int) -> list[str]:
     return out
 
 
-def _branches(recipe: Described, f: Followed) -> list[str]:
+def _branches(recipe: Described, f: BlockwiseRun) -> list[str]:
     if not f.shares.size:
         return []
     off = [i + 1 for i, row in enumerate(f.fractions) if row.max() < OFF]
@@ -118,7 +118,7 @@ def _gates(recipe: Described) -> list[str]:
     return []
 
 
-def _head(recipe: Described, f: Followed) -> list[str]:
+def _head(recipe: Described, f: BlockwiseRun) -> list[str]:
     law = recipe.laws.get("head")
     if recipe.tied:  # the stored matrix, and what the head multiplies by: what multiplies embeddings is not the head's
         stored = recipe.laws["token"]
@@ -145,7 +145,7 @@ def _read(recipe: Described, K: float) -> float:
     return float(held.value)
 
 
-def _width(recipe: Described, f: Followed, tokens: int) -> str:
+def _width(recipe: Described, f: BlockwiseRun, tokens: int) -> str:
     parts = []
     if recipe.heads is not None and f.spread.get("K", 0.0) > 1e-9 * f.K[-1]:
         fewer = math.sqrt(drawn_heads(recipe) / recipe.heads)

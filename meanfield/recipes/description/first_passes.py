@@ -13,22 +13,22 @@ from meanfield.networks.folds import dense_of, fold, mixing, rebuild
 from meanfield.networks.records import Block, Network
 from meanfield.recipes.description.described import Described
 from meanfield.symbolic.series.asymptotic_law import Law
-from meanfield.theory.asked.kept_answers import answered
+from meanfield.theory.queries.stored_answers import answered
 from meanfield.theory.theory import Theory
-from meanfield.tuning.recommendation.blockwise import FOLLOWED, Followed, followed
+from meanfield.tuning.recommendation.blockwise import FOLLOWED, BlockwiseRun, followed
 from meanfield.tuning.recommendation.token_networks import quick
 
 TOKENS, TURNED_TOKENS = 32, 16  # that are followed unless more are asked for; where heads are turned or normed
 HEADS = 4  # of a layer that are drawn: means do not feel how many there are
 
 
-def run(recipe: Described, *, tokens: int, draws: int, seed: int, rough: bool = False) -> Followed:
+def run(recipe: Described, *, tokens: int, draws: int, seed: int, rough: bool = False) -> BlockwiseRun:
     """A recipe followed with drawn heads; rough: without the tangent kernel by matrices, and with heads of infinitely
     many channels that no position turns, by which recipes are told apart."""
     wanted = FOLLOWED if rough or _tokens_share(recipe.network.block) else (*FOLLOWED, "Theta")
     few = Network(rebuild(recipe.network.block, quick if rough else _few), recipe.network.first)
 
-    def make() -> Followed:
+    def make() -> BlockwiseRun:
         return followed(
             recipe.name, few, recipe.sigmas, depth=recipe.depth + 1, tokens=tokens, draws=draws, seed=seed,
             quantities=wanted,

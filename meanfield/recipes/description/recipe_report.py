@@ -20,7 +20,7 @@ from meanfield.recipes.description.change import Change, best_change
 from meanfield.recipes.description.described import Described
 from meanfield.recipes.description.findings import assumed, findings
 from meanfield.recipes.description.first_passes import laws, run, usual_tokens
-from meanfield.tuning.recommendation.blockwise import Followed
+from meanfield.tuning.recommendation.blockwise import BlockwiseRun
 
 _SHORT = {"input": "embed"}
 
@@ -46,7 +46,7 @@ class Report(Result):
     """
 
     recipe: Described
-    followed: Followed
+    followed: BlockwiseRun
     laws: tuple[tuple[str, str], ...]
     findings: tuple[str, ...]
     change: Change | None
@@ -148,7 +148,7 @@ def comparison(recipes: Sequence[Described], *, tokens: object, draws: object, s
     return Comparison(tuple(report_of(one, tokens=count, draws=draws, seed=seed, change=False) for one in recipes))
 
 
-def _rows(f: Followed) -> list[list[str]]:
+def _rows(f: BlockwiseRun) -> list[list[str]]:
     last = len(f.K) - 1
     out = []
     for block in sorted({0, 1, last // 2, last - 1} & set(range(last))):

@@ -7,7 +7,7 @@ whose arguments are shifted so that they always raise.
 from __future__ import annotations
 
 from meanfield.recipes.description.matrix_laws import Law, normal, truncated, xavier_normal
-from meanfield.recipes.rows.recipe_row import Row
+from meanfield.recipes.rows.recipe_row import RecipeRow
 from meanfield.recipes.rows.recipe_shapes import Transformer, each
 
 FLAT, SCALED = "s", "s/sqrt(2*L)"
@@ -42,48 +42,49 @@ def t5(up: object, down: object, **more: object) -> dict[str, object]:
 
 
 ROWS = (
-    Row("gpt2-released", Transformer(TANH_GELU), each(FLAT, FLAT, token=FLAT, position=".01"), GPT2,
+    RecipeRow("gpt2-released", Transformer(TANH_GELU), each(FLAT, FLAT, token=FLAT, position=".01"), GPT2,
         "openai/gpt-2 src/model.py 28-38, 50-56, 94, 123-130, 152-155, 171", TIED),
-    Row("gpt2", Transformer(TANH_GELU), each(FLAT, SCALED, token=FLAT, position=FLAT), GPT2,
+    RecipeRow("gpt2", Transformer(TANH_GELU), each(FLAT, SCALED, token=FLAT, position=FLAT), GPT2,
         "huggingface/transformers models/gpt2/modeling_gpt2.py 431-448; modeling_utils.py 2295-2340", TIED),
-    Row("nanogpt", GPT, each(FLAT, SCALED, token=FLAT, position=FLAT), GPT2 | {"vocabulary": 50304},
+    RecipeRow("nanogpt", GPT, each(FLAT, SCALED, token=FLAT, position=FLAT), GPT2 | {"vocabulary": 50304},
         "karpathy/nanoGPT model.py 109-168", TIED),
-    Row("mingpt", Transformer(TANH_GELU), each(FLAT, SCALED, token=FLAT, position=FLAT, head=FLAT), GPT2,
+    RecipeRow("mingpt", Transformer(TANH_GELU), each(FLAT, SCALED, token=FLAT, position=FLAT, head=FLAT), GPT2,
         "karpathy/minGPT mingpt/model.py 21-27, 151-169"),
-    Row("megatron", GPT, each(FLAT, SCALED, token=FLAT, position=FLAT), MEGATRON,
+    RecipeRow("megatron", GPT, each(FLAT, SCALED, token=FLAT, position=FLAT), MEGATRON,
         "NVIDIA/Megatron-LM megatron/core/utils.py 862-871; transformer/transformer_config.py 388-417, 2571-2610",
         TIED),
-    Row("megatron-mup", GPT, each("s/sqrt(d/1024)", "s/sqrt(2*L*d/1024)", token=FLAT, position=FLAT)
+    RecipeRow("megatron-mup", GPT, each("s/sqrt(d/1024)", "s/sqrt(2*L*d/1024)", token=FLAT, position=FLAT)
             | {"query": normal("s/sqrt(d/1024)", multiplier="8/sqrt(h)"),
                "head": normal(FLAT, multiplier="1/(d/1024)")}, MEGATRON,
         "NVIDIA/Megatron-LM megatron/core/transformer/transformer_config.py 428-475, 2530-2603; utils.py 874-891",
         notes=("widths are measured by a base of 1024 and heads by 64; scores are multiplied by sqrt(64)/h.",)),
-    Row("neox", GPT, each(FLAT, SCALED, token=FLAT, position=FLAT, head=FLAT), MEGATRON | {"vocabulary": 50432},
+    RecipeRow("neox", GPT, each(FLAT, SCALED, token=FLAT, position=FLAT, head=FLAT), MEGATRON | {"vocabulary": 50432},
         "EleutherAI/gpt-neox megatron/neox_arguments/neox_args.py 352-421; megatron/model/init_functions.py 25-227"),
-    Row("neox-xavier", GPT, each(xavier_normal(), xavier_normal(), token=FLAT, position=FLAT, head=FLAT),
+    RecipeRow("neox-xavier", GPT, each(xavier_normal(), xavier_normal(), token=FLAT, position=FLAT, head=FLAT),
         MEGATRON | {"vocabulary": 50432}, "EleutherAI/gpt-neox megatron/model/init_functions.py 25-227",
         notes=("embeddings and head are taken as N(.02), for a Xavier law of theirs goes with the vocabulary; the "
                "fused matrix of q, k, v is read as three.",)),
-    Row("neox-small-wang", Transformer(rotary=True, parallel=True), each(SMALL, WANG, token=SMALL, head=SMALL), NEOX,
+    RecipeRow("neox-small-wang", Transformer(rotary=True, parallel=True),
+        each(SMALL, WANG, token=SMALL, head=SMALL), NEOX,
         "EleutherAI/gpt-neox megatron/model/init_functions.py 146-175; configs/20B.yml 34-36",
         notes=("wang_init is by the width for the matrix of fan-in 4d, too; a quarter of each head is rotary, in the "
                "record all of it.",)),
-    Row("neox-hf", Transformer(rotary=True, parallel=True), each(FLAT, FLAT, token=FLAT, head=FLAT), NEOX,
+    RecipeRow("neox-hf", Transformer(rotary=True, parallel=True), each(FLAT, FLAT, token=FLAT, head=FLAT), NEOX,
         "huggingface/transformers modeling_utils.py 2295-2340 (gpt_neox has no _init_weights)",
         notes=("a quarter of each head is rotary, in the record all of it.",)),
-    Row("bert", Transformer(TANH_GELU, place="post", causal=False), bert(truncated(FLAT)), BERT,
+    RecipeRow("bert", Transformer(TANH_GELU, place="post", causal=False), bert(truncated(FLAT)), BERT,
         "google-research/bert modeling.py 362-377, 412, 479-495, 671-703, 861-880", POST, (SUMMED,)),
-    Row("bert-hf", BIDIRECTIONAL, bert(normal(FLAT)), BERT,
+    RecipeRow("bert-hf", BIDIRECTIONAL, bert(normal(FLAT)), BERT,
         "huggingface/transformers models/bert/modeling_bert.py 547-554; modeling_utils.py 2295-2340", POST, (SUMMED,)),
-    Row("t5-mesh", ENCODER, t5(truncated("1/sqrt(d)"), truncated("1/sqrt(f)")), T5,
+    RecipeRow("t5-mesh", ENCODER, t5(truncated("1/sqrt(d)"), truncated("1/sqrt(f)")), T5,
         "tensorflow/mesh mesh_tensorflow/transformer/attention.py 428-443; layers.py 314-365; "
         "transformer_layers.py 36-80, 338-340; transformer.py 2143-2174", TIED, T5_NOTES),
-    Row("t5-mesh-multihead", ENCODER, t5(truncated("1/sqrt(d)"), truncated("1/sqrt(f)")) | {
+    RecipeRow("t5-mesh-multihead", ENCODER, t5(truncated("1/sqrt(d)"), truncated("1/sqrt(f)")) | {
             "query": normal("1/sqrt(d*sqrt(h))", multiplier="sqrt(h)"), "key": normal("1/sqrt(d*sqrt(h))"),
             "output": normal("1/sqrt(d*H)")}, T5,
         "tensorflow/mesh mesh_tensorflow/layers.py 1587-1591", TIED, T5_NOTES),
-    Row("t5", ENCODER, t5("1/sqrt(d)", "1/sqrt(f)"), T5,
+    RecipeRow("t5", ENCODER, t5("1/sqrt(d)", "1/sqrt(f)"), T5,
         "huggingface/transformers models/t5/modeling_t5.py 563-617, 197, 1044", TIED, T5_NOTES),
-    Row("t5-v1.1", GATED_ENCODER, t5("1/sqrt(d)", "1/sqrt(f)", gate="1/sqrt(d)") | {"head": normal("1")}, T5_V11,
+    RecipeRow("t5-v1.1", GATED_ENCODER, t5("1/sqrt(d)", "1/sqrt(f)", gate="1/sqrt(d)") | {"head": normal("1")}, T5_V11,
         "huggingface/transformers models/t5/modeling_t5.py 563-617, 197, 1044", notes=T5_NOTES),
 )  # fmt: skip

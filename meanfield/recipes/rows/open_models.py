@@ -8,7 +8,7 @@ NotImplementedError; OLMo-core's `normalized` (nGPT), whose stream is divided by
 from __future__ import annotations
 
 from meanfield.recipes.description.matrix_laws import normal, trunc_normal_, truncated
-from meanfield.recipes.rows.recipe_row import Row
+from meanfield.recipes.rows.recipe_row import RecipeRow
 from meanfield.recipes.rows.recipe_shapes import Transformer, each
 
 FLAT, SCALED, BY_BLOCK = "s", "s/sqrt(2*L)", "s/sqrt(2*l)"
@@ -44,44 +44,44 @@ def titan(inner: object, last: object, token: object) -> dict[str, object]:
 
 
 ROWS = (
-    Row("llama2.c", MODEL, each(FLAT, SCALED, up=SCALED, gate=FLAT, down=FLAT, token=FLAT), LLAMA2C,
+    RecipeRow("llama2.c", MODEL, each(FLAT, SCALED, up=SCALED, gate=FLAT, down=FLAT, token=FLAT), LLAMA2C,
         "karpathy/llama2.c model.py 168-180, 215-247", TIED),
-    Row("llama", MODEL, FLAT_MODEL, LLAMA, f"{BASE}; models/llama/configuration_llama.py 64-84"),
-    Row("mistral", MODEL, FLAT_MODEL, MISTRAL, f"{BASE} (mistral has no _init_weights)",
+    RecipeRow("llama", MODEL, FLAT_MODEL, LLAMA, f"{BASE}; models/llama/configuration_llama.py 64-84"),
+    RecipeRow("mistral", MODEL, FLAT_MODEL, MISTRAL, f"{BASE} (mistral has no _init_weights)",
         notes=("its sliding window is longer than the context here.",)),
-    Row("qwen3", QK, FLAT_MODEL, QWEN3, f"{BASE} (qwen3 has no _init_weights)"),
-    Row("gemma2", Transformer("gelu_tanh", gated=True, norm="rms", place="peri", rotary=True),
+    RecipeRow("qwen3", QK, FLAT_MODEL, QWEN3, f"{BASE} (qwen3 has no _init_weights)"),
+    RecipeRow("gemma2", Transformer("gelu_tanh", gated=True, norm="rms", place="peri", rotary=True),
         each(FLAT, FLAT, gate=FLAT, token=normal(FLAT, multiplier="sqrt(d)")), GEMMA2,
         "huggingface/transformers models/gemma2/modeling_gemma2.py 335-341, 363-380", TIED,
         ("heads are 256 wide whatever the width, in the record width/heads; scores are bent by 50 tanh(s/50) and "
          "logits by 30, which the record does not do.",)),
-    Row("llama-torchtitan", MODEL, titan(CUT, CUT_BY_BLOCK, "1"), LLAMA3,
+    RecipeRow("llama-torchtitan", MODEL, titan(CUT, CUT_BY_BLOCK, "1"), LLAMA3,
         f"{TITAN} 45-111, 236-315; models/common/config_utils.py 281-308; param_init.py 28-30"),
-    Row("llama-torchtitan-tied", MODEL, titan(CUT, CUT_BY_BLOCK, HEAD) | {"head": HEAD}, LLAMA3_1B,
+    RecipeRow("llama-torchtitan-tied", MODEL, titan(CUT, CUT_BY_BLOCK, HEAD) | {"head": HEAD}, LLAMA3_1B,
         f"{TITAN} 148-233; models/common/decoder.py 257-272", TIED),
-    Row("torchtitan-hf", MODEL, titan(CUT, CUT_BY_BLOCK, FLAT), LLAMA3,
+    RecipeRow("torchtitan-hf", MODEL, titan(CUT, CUT_BY_BLOCK, FLAT), LLAMA3,
         "pytorch/torchtitan torchtitan/experiments/transformers_modeling_backend/model.py 770-905, __init__.py 50",
         notes=("models with biases have them uniform on ±1/sqrt(fan-in); Llama has none.",)),
-    Row("torchtitan-hf-flat-depth", MODEL, titan(CUT, CUT_SCALED, FLAT), LLAMA3,
+    RecipeRow("torchtitan-hf-flat-depth", MODEL, titan(CUT, CUT_SCALED, FLAT), LLAMA3,
         "pytorch/torchtitan torchtitan/experiments/transformers_modeling_backend/model.py 770-905",
         notes=("with depth_init=False.",)),
-    Row("qwen3-torchtitan", QK, each(FLAT, FLAT, gate=FLAT, token=FLAT), QWEN3_SMALL,
+    RecipeRow("qwen3-torchtitan", QK, each(FLAT, FLAT, gate=FLAT, token=FLAT), QWEN3_SMALL,
         "pytorch/torchtitan torchtitan/models/qwen3/__init__.py 48-85, 100-131, 150-190", TIED),
-    Row("olmo-normal", UNGAINED, FLAT_MODEL, OLMO,
+    RecipeRow("olmo-normal", UNGAINED, FLAT_MODEL, OLMO,
         "allenai/OLMo olmo/model.py 483-506, 707-726, 865-886, 1173-1230; olmo/initialization.py"),
-    Row("olmo-mitchell", UNGAINED, each(HEAD, truncated("1/sqrt(2*d*l)", 3), gate=HEAD,
+    RecipeRow("olmo-mitchell", UNGAINED, each(HEAD, truncated("1/sqrt(2*d*l)", 3), gate=HEAD,
             down=truncated("1/sqrt(2*n*l)", 3), token=HEAD, head=HEAD), OLMO,
         "allenai/OLMo olmo/model.py 483-506, 707-726, 865-886, 1173-1230; configs/official-0724/*.yaml 36-37"),
-    Row("olmo-full-megatron", UNGAINED, each(THREE, THREE_SCALED, gate=THREE, token=THREE, head=HEAD), OLMO,
+    RecipeRow("olmo-full-megatron", UNGAINED, each(THREE, THREE_SCALED, gate=THREE, token=THREE, head=HEAD), OLMO,
         "allenai/OLMo olmo/model.py 483-506, 707-726, 865-886, 1173-1230"),
-    Row("olmo2", BEHIND, each(THREE, THREE, gate=THREE, token=THREE, head=THREE), OLMO2,
+    RecipeRow("olmo2", BEHIND, each(THREE, THREE, gate=THREE, token=THREE, head=THREE), OLMO2,
         "allenai/OLMo configs/official-1124/OLMo2-7B-stage1.yaml 24, 34-36; olmo/initialization.py", notes=WHOLE),
-    Row("olmo2-hf", BEHIND, FLAT_MODEL, OLMO2,
+    RecipeRow("olmo2-hf", BEHIND, FLAT_MODEL, OLMO2,
         f"{BASE}; models/olmo2/modeling_olmo2.py Olmo2DecoderLayer", notes=WHOLE),
-    Row("olmo-core", MODEL, each(THREE, THREE, gate=THREE, token=THREE, head=THREE), OLMO2, CORE),
-    Row("olmo-core-llama", MODEL, titan(THREE, THREE_SCALED, "1"), OLMO2, f"{CORE} 88-90, 154-180, 194-254"),
-    Row("olmo-core-llama-depth", MODEL, titan(THREE, THREE_BY_BLOCK, "1"), OLMO2,
+    RecipeRow("olmo-core", MODEL, each(THREE, THREE, gate=THREE, token=THREE, head=THREE), OLMO2, CORE),
+    RecipeRow("olmo-core-llama", MODEL, titan(THREE, THREE_SCALED, "1"), OLMO2, f"{CORE} 88-90, 154-180, 194-254"),
+    RecipeRow("olmo-core-llama-depth", MODEL, titan(THREE, THREE_BY_BLOCK, "1"), OLMO2,
         f"{CORE} 88-90, 154-180, 194-254"),
-    Row("olmo-core-fan-in", MODEL, each(*2 * (truncated("1/sqrt(n)", 3),), gate=truncated("1/sqrt(n)", 3),
+    RecipeRow("olmo-core-fan-in", MODEL, each(*2 * (truncated("1/sqrt(n)", 3),), gate=truncated("1/sqrt(n)", 3),
             token="1", head=HEAD), OLMO2, f"{CORE} 70-77, 92-95, 117-122"),
 )  # fmt: skip

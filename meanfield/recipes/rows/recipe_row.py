@@ -14,7 +14,7 @@ R = TypeVar("R", bound=Described)
 
 
 @dataclass(frozen=True)
-class Row:
+class RecipeRow:
     """A public recipe: the architecture as a function of its sizes, the laws of its matrices, and where it was read.
 
     make: from (depth, width, heads, hidden, groups, context) to a network whose deviations are open; laws: by kind of
@@ -33,7 +33,7 @@ class Row:
     std: str = ".02"
 
 
-def made(kind: type[R], row: Row, given: Mapping[str, Any], **more: Any) -> R:
+def made(kind: type[R], row: RecipeRow, given: Mapping[str, Any], **more: Any) -> R:
     """A row at sizes, as a `kind`; more: what differs from it (laws, tied, notes, name)."""
     whole_ = {k: whole(v, f"The {k} of a recipe", 1, 1 << 40) for k, v in given.items() if k != "std"}
     given = dict(given) | whole_

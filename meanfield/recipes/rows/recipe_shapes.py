@@ -137,7 +137,7 @@ class Mixer:
 
 
 @dataclass(frozen=True)
-class Layers:
+class DenseStack:
     """From sizes to blocks φ, Dense, φ, Dense, … of a network without tokens; skip: whether beside a skip; first:
     whether the block starts with a Dense; factor: of the branch."""
 

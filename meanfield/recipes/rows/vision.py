@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from meanfield.recipes.description.matrix_laws import normal, trunc_normal_, truncated, uniform, xavier_uniform
-from meanfield.recipes.rows.recipe_row import Row
+from meanfield.recipes.rows.recipe_row import RecipeRow
 from meanfield.recipes.rows.recipe_shapes import Mixer, Transformer, each
 
 FLAT, BY_BLOCK = "s", "s/sqrt(2*l)"
@@ -31,36 +31,37 @@ TINY = {f"{one} bias": normal("1e-6") for one in ("tokens1", "tokens2", "up", "d
 PIXELS = "patches are taken as independent, of pixels of mean square 1; the class token starts at about 0."
 
 ROWS = (
-    Row("vit", ENCODER, CUTS, VIT, f"{TIMM}/vision_transformer.py 906-941, 1305-1320", notes=(PIXELS,)),
-    Row("vit-fix-init", ENCODER, each(CUT, trunc_normal_(BY_BLOCK), token=PATCH, position=CUT, head=CUT), VIT,
+    RecipeRow("vit", ENCODER, CUTS, VIT, f"{TIMM}/vision_transformer.py 906-941, 1305-1320", notes=(PIXELS,)),
+    RecipeRow("vit-fix-init", ENCODER, each(CUT, trunc_normal_(BY_BLOCK), token=PATCH, position=CUT, head=CUT), VIT,
         f"{TIMM}/vision_transformer.py 906-941", notes=(PIXELS,)),
-    Row("vit-jax", ENCODER, each(FUSED, XAVIER, up=XAVIER, token=PATCH_CUT, position=CUT, head="0")
+    RecipeRow("vit-jax", ENCODER, each(FUSED, XAVIER, up=XAVIER, token=PATCH_CUT, position=CUT, head="0")
             | {f"{one} bias": normal("1e-6") for one in ("up", "down")}, VIT,
         f"{TIMM}/vision_transformer.py 1323-1352", notes=(PIXELS,)),
-    Row("vit-moco", ENCODER, each(XAVIER, XAVIER, token=PATCH, position=CUT,
+    RecipeRow("vit-moco", ENCODER, each(XAVIER, XAVIER, token=PATCH, position=CUT,
             head=XAVIER), VIT, f"{TIMM}/vision_transformer.py 1355-1375", notes=(PIXELS,)),
-    Row("vit-hf", ENCODER, each(FLAT, FLAT, token=normal(FLAT, multiplier="sqrt(768)"), position=CUT, head=FLAT), VIT,
+    RecipeRow("vit-hf", ENCODER,
+        each(FLAT, FLAT, token=normal(FLAT, multiplier="sqrt(768)"), position=CUT, head=FLAT), VIT,
         "huggingface/transformers models/vit/modeling_vit.py 324-332",
         notes=(PIXELS,)),
-    Row("vit-swiglu", Transformer("(z+1)/(1+exp(-z-1))", gated=True, causal=False),
+    RecipeRow("vit-swiglu", Transformer("(z+1)/(1+exp(-z-1))", gated=True, causal=False),
         each(CUT, CUT, gate=normal("1e-6"), token=PATCH, position=CUT, head=CUT), VIT | {"hidden": 2048},
         "huggingface/pytorch-image-models timm/layers/mlp.py 151-160", notes=(
             PIXELS, "the bias 1 of the gate is in the activation, silu(z + 1): the branch starts as .731 of its linear "
             "factor.")),
-    Row("vit-swiglu-packed", replace(ENCODER, activation="silu"), CUTS, VIT | {"hidden": 2048},
+    RecipeRow("vit-swiglu-packed", replace(ENCODER, activation="silu"), CUTS, VIT | {"hidden": 2048},
         "huggingface/pytorch-image-models timm/layers/mlp.py 95-104, 112; models/_manipulate.py 29-42", notes=(
             PIXELS, "the linear factor, not the gate, gets N(1e-6) and bias 1: the branch starts as one of silu "
             "without a gate, and is written so.")),
-    Row("dinov2", replace(ENCODER, branch="1e-5"), CUTS, DINO,
+    RecipeRow("dinov2", replace(ENCODER, branch="1e-5"), CUTS, DINO,
         f"{TIMM}/vision_transformer.py 906-941; layers/layer_scale.py 11-49", notes=(PIXELS,)),
-    Row("beit", replace(ENCODER, branch=".1"), each(CUT, trunc_normal_(BY_BLOCK), token=PATCH, head=CUT), VIT,
+    RecipeRow("beit", replace(ENCODER, branch=".1"), each(CUT, trunc_normal_(BY_BLOCK), token=PATCH, head=CUT), VIT,
         f"{TIMM}/beit.py 587-606, 999-1020", notes=(PIXELS, "LayerScale .1 (the large model: 1e-5).")),
-    Row("mixer", Mixer(hidden_tokens=2),
+    RecipeRow("mixer", Mixer(hidden_tokens=2),
         TOKENS | TINY | {"up": XAVIER, "down": XAVIER, "token": PATCH_CUT, "head": "0"}, MIXER,
         f"{TIMM}/mlp_mixer.py 60-102, 519-556", notes=(
             "patches are taken as independent; hidden tokens are twice as many as tokens (196), in the code half as "
             "many as neurons.",)),
-    Row("resmlp", Mixer(affine=True, scales=((12, "1e-4"), (24, "1e-5"), (1 << 24, "1e-6"))),
+    RecipeRow("resmlp", Mixer(affine=True, scales=((12, "1e-4"), (24, "1e-5"), (1 << 24, "1e-6"))),
         {"tokens": XAVIER, "up": XAVIER, "down": XAVIER, "token": PATCH, "head": "0"}, RESMLP,
         f"{TIMM}/mlp_mixer.py 105-171, 787-829", {"final_norm": False}, ("patches are taken as independent.",)),
 )  # fmt: skip

@@ -349,12 +349,12 @@ def _simplest(low: list[tuple[Fraction, bool]], up: list[tuple[Fraction, bool]])
 
 
 @dataclass(frozen=True)
-class Node:
+class PartitionNode:
     """One question of a partition: a form, and the parts by its signs there; a leaf has no form, but what holds."""
 
     cell: Cell
     form: sp.Expr | None
-    parts: tuple[tuple[tuple[int, ...], Node], ...] = ()
+    parts: tuple[tuple[tuple[int, ...], PartitionNode], ...] = ()
     found: object = None
 
     def leaves(self):
@@ -365,12 +365,12 @@ class Node:
             yield from part.leaves()
 
 
-def partition(cell: Cell, derive: Callable[[Cell], object]) -> Node:
+def partition(cell: Cell, derive: Callable[[Cell], object]) -> PartitionNode:
     """What `derive` finds on each part of the cell on which its questions have one answer."""
     form: sp.Expr
     try:
-        return Node(cell, None, found=derive(cell))
+        return PartitionNode(cell, None, found=derive(cell))
     except Split as split:
         form = split.form
     parts = [(s, part) for s, part in cell.parts(form) if not part.is_empty]
-    return Node(cell, form, tuple(((s,), partition(part, derive)) for s, part in parts))
+    return PartitionNode(cell, form, tuple(((s,), partition(part, derive)) for s, part in parts))

@@ -169,7 +169,7 @@ def path(gain: Law, continuous: bool = False) -> Path:
     one = sums.constant(sp.S.One)
     factor = sums.times(steps, sums.constant(r)) if continuous else sums.power(sums.plus(one, steps), r)
     increments = {(p + 1, m): c for (p, m), c in sums.terms(factor).items() if (p, m) != (0, 0)}
-    beyond = sums.rest(factor)
+    beyond = sums.remainder(factor)
     error = None if beyond is None else beyond[0] + 1
     s, names = sp.Dummy("s", positive=True), {}
     names[s] = increments.pop((sp.S.Zero, 0))

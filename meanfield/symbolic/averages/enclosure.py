@@ -20,11 +20,11 @@ from meanfield.base.symbols import Z
 from meanfield.functions.balls import compile_ball, constant, integral, precision
 from meanfield.functions.balls.ball_functions import Function
 from meanfield.functions.derivatives import expanded
-from meanfield.functions.elementary import head_of
+from meanfield.functions.elementary import elementary_of
 from meanfield.functions.growth import Bound, bound
 from meanfield.functions.piecewise import Pieces, half_line, pieces
 from meanfield.symbolic.averages.dominant import far_form
-from meanfield.symbolic.averages.oscillatory_half_lines import half_range, waves_of
+from meanfield.symbolic.averages.oscillatory_half_lines import half_range, oscillation_of
 from meanfield.symbolic.averages.singular_ends import SingularEnd, poles, singular_end
 
 # ---------------------------------------------------------------------------------------------------- one Gaussian
@@ -212,8 +212,8 @@ def _parity(expr: sp.Expr) -> int | None:
         return 1 if parts == [1, 1] or (odd and expr.exp.is_even) else -1 if odd and expr.exp.is_odd else None
     if len(parts) != 1 or parts[0] != -1:
         return 1 if parts == [1] else None
-    head = head_of(expr)
-    return None if head is None else head.parity
+    record = elementary_of(expr)
+    return None if record is None else record.parity
 
 
 def _clamp(x: arb, T: arb) -> arb:
@@ -226,7 +226,7 @@ def _integrate_piece(expr: sp.Expr, m: arb, s: arb, a: arb, b: arb, side: int = 
     if a is b or expr == 0 or not a < b:
         return arb(0)
     if side:  # many periods over a half line: the path is moved off the real line
-        found = waves_of(expr)
+        found = oscillation_of(expr)
         waved = None if found is None else half_range(found, m, s, m + s * (a if side > 0 else b), side)
         if found is not None and waved is not None:
             return waved + _integrate_piece(found.still, m, s, a, b)

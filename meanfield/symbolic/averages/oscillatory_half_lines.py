@@ -23,7 +23,7 @@ PERIODS = 50  # from which on the path is moved; fewer are followed
 
 
 @dataclass(frozen=True)
-class Waves:
+class Oscillation:
     """f = still + Σ 2 Re(p_ω e^{iωz}), ω > 0; p_ω as coefficients (real, imaginary) from degree 0 on."""
 
     still: sp.Expr
@@ -31,7 +31,7 @@ class Waves:
 
 
 @lru_cache(maxsize=256)
-def waves_of(f: sp.Expr) -> Waves | None:
+def oscillation_of(f: sp.Expr) -> Oscillation | None:
     """A sum of polynomials times sines and cosines of a·z + b as waves; None for every other function."""
     if not f.has(sp.sin, sp.cos):
         return None
@@ -53,7 +53,7 @@ def waves_of(f: sp.Expr) -> Waves | None:
             coefficients = reversed(sp.Poly(p, Z[0]).all_coeffs())
             parts.append((omega, tuple(sp.expand(c, complex=True).as_real_imag() for c in coefficients)))
     still = sp.expand(found.get(sp.S.Zero, sp.S.Zero), complex=True)
-    return None if still.has(sp.I) or not still.is_polynomial(Z[0]) else Waves(still, tuple(parts))
+    return None if still.has(sp.I) or not still.is_polynomial(Z[0]) else Oscillation(still, tuple(parts))
 
 
 def _sine(u: sp.Expr) -> sp.Expr:
@@ -64,7 +64,7 @@ def _cosine(u: sp.Expr) -> sp.Expr:
     return (sp.exp(sp.I * u) + sp.exp(-sp.I * u)) / 2
 
 
-def half_range(waves: Waves, m: arb, s: arb, b: arb, side: int) -> arb | None:
+def half_range(waves: Oscillation, m: arb, s: arb, b: arb, side: int) -> arb | None:
     """Σ ∫ 2 Re(p_ω e^{iωz}) times the density of N(m, s²), from b to ∞ (side 1) or from -∞ to b (-1).
 
     None where there are few periods, or where e^{Y²/2s²} takes back what e^{-ωY} gains.

@@ -18,7 +18,7 @@ from meanfield.base.answers.results import MeanFieldError, Status, one_line
 from meanfield.functions.activations import Activation
 from meanfield.symbolic.correlator_laws.local_series import near_zero
 from meanfield.symbolic.correlator_laws.settings import power_law_at_zero
-from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, System
+from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, CorrelatorSystem
 from meanfield.symbolic.correlator_laws.vanishing_variance import recursion_with, shown_exactly, zero_test
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.series.coefficients import Atoms
@@ -76,7 +76,7 @@ def _law(
     setting = power_law_at_zero(calculus, near_zero(atoms, reach + 3), recursion["K"], reach + 1)
     moved = _moved(recursion, w, b)
     regime = "critical: power-law approach of K to 0"
-    return System(moved, setting, regime, Status.EXACT, shown_exactly, costly=True).law("G1", order)
+    return CorrelatorSystem(moved, setting, regime, Status.EXACT, shown_exactly, costly=True).law("G1", order)
 
 
 def _moved(recursion: Recursion, w: sp.Expr, b: sp.Expr) -> Recursion:

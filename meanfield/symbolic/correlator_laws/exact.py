@@ -21,7 +21,7 @@ from meanfield.symbolic.correlator_laws.scale_invariant import (
     expr_of,
     monomial,
 )
-from meanfield.symbolic.correlator_laws.systems import CARRIED, CorrelatorLaw, System
+from meanfield.symbolic.correlator_laws.systems import CARRIED, CorrelatorLaw, CorrelatorSystem
 from meanfield.symbolic.correlator_laws.vanishing_variance import far_enough, shown_exactly
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.series.coefficients import Atoms
@@ -39,8 +39,8 @@ def is_homogeneous(phi: Activation) -> bool:
     return j == 1 and c != 0
 
 
-class ExactSystem(System):
-    """A `System` whose solutions are polynomials in l and H_l, where they close."""
+class ExactSystem(CorrelatorSystem):
+    """A `CorrelatorSystem` whose solutions are polynomials in l and H_l, where they close."""
 
     def __init__(self, recursion: Recursion, way: Homogeneous, regime: str) -> None:
         self.way, self.polynomials = way, {"K": {(0, 0): way.K1}}
@@ -113,5 +113,5 @@ def homogeneous_law(
     else:
         c = atoms.product(first["K"] / kappa) if bias == 0 else atoms.of(sp.Symbol("C_K", positive=True))
         along = Truncated({UNIT: c}, None, (fmpq(1),))
-    system = System(recursion, PowersOfK(calculus, along, kappa), regime, Status.EXACT, shown_exactly)
+    system = CorrelatorSystem(recursion, PowersOfK(calculus, along, kappa), regime, Status.EXACT, shown_exactly)
     return far_enough(lambda _: system, name, order)

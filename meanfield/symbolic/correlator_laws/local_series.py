@@ -39,7 +39,7 @@ class Expander(ExpressionSeries[Truncated]):
         self.known[K] = of_K
 
     def finished(self, found: Truncated) -> Truncated:
-        return self.calculus.made({k: self._plain(c) for k, c in found.terms.items()}, found.rest, ())
+        return self.calculus.made({k: self._plain(c) for k, c in found.terms.items()}, found.remainder, ())
 
     def _plain(self, c: Exact) -> Exact:
         """A number with the powers of roots in it worked out: (√2)² is 2."""

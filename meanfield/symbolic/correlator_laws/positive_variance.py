@@ -19,8 +19,8 @@ from meanfield.symbolic.asymptotics.slow import derivative, slow_approach
 from meanfield.symbolic.asymptotics.slow import taylor as powers_near
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.correlator_laws.local_series import exact
-from meanfield.symbolic.correlator_laws.settings import HalfStable, SlowPoint, settled
-from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, System
+from meanfield.symbolic.correlator_laws.settings import HalfStable, SlowPoint, at_fixed_point
+from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, CorrelatorSystem
 from meanfield.symbolic.correlator_laws.vanishing_variance import far_enough, names_for, zero_test
 from meanfield.symbolic.criticality.critical_points import ApproachToRoot, CriticalPoint
 from meanfield.symbolic.equality import equal
@@ -74,7 +74,7 @@ class NearFixedPoint:
 
 
 @lru_cache(maxsize=64)
-def at_point(place: NearFixedPoint) -> System:
+def at_point(place: NearFixedPoint) -> CorrelatorSystem:
     """K → K* > 0 exponentially."""
     recursion, point = place.recursion(), place.point
     star, error = point.K.value, point.K.error
@@ -93,9 +93,9 @@ def at_point(place: NearFixedPoint) -> System:
         return of(number_at(e, *ends))
 
     chi_K, chi_J = sp.diff(recursion["K"], K), sp.diff(recursion["J"], J) if "J" in recursion.names else sp.S.One
-    setting = settled(atoms, value, chi_K, chi_J)
+    setting = at_fixed_point(atoms, value, chi_K, chi_J)
     regime = f"fixed point K* = {float(star):.10g}"
-    return System(recursion, setting, regime, place.points.status, _digits)
+    return CorrelatorSystem(recursion, setting, regime, place.points.status, _digits)
 
 
 def law_at_point(place: NearFixedPoint, name: str, order: int) -> CorrelatorLaw:
@@ -104,7 +104,7 @@ def law_at_point(place: NearFixedPoint, name: str, order: int) -> CorrelatorLaw:
 
 
 @lru_cache(maxsize=16)
-def _slow(place: NearFixedPoint, reach: int) -> System:
+def _slow(place: NearFixedPoint, reach: int) -> CorrelatorSystem:
     """K → K* > 0 with χ_K = 1 by a power of l."""
     recursion, point = place.recursion(), place.point
     step, chi_J, star = recursion["K"], sp.diff(recursion["J"], J), point.K.value
@@ -129,7 +129,7 @@ def _slow(place: NearFixedPoint, reach: int) -> System:
     setting = SlowPoint(calculus, taylor, step, chi_J, steep, near.side, length, reach + 2)
     regime = f"fixed point K* = {float(star):.10g} with chi_K = 1; power-law approach of K to K*"
     after = critical_law(near.gain, {}, star, "K", near.side).onset or 1.0
-    return System(recursion, setting, regime, place.points.status, _digits, after=after)
+    return CorrelatorSystem(recursion, setting, regime, place.points.status, _digits, after=after)
 
 
 def _rational(e: sp.Expr) -> sp.Expr:
@@ -167,7 +167,7 @@ def _vanishes(e: sp.Expr, recursion: Recursion, lo: sp.Expr, hi: sp.Expr) -> boo
 @lru_cache(maxsize=16)
 def _half_stable(
     phi: Activation, weights: str, point: CriticalPoint, rates: tuple[sp.Expr, sp.Expr], reach: int
-) -> System:
+) -> CorrelatorSystem:
     names = names_for(phi)
     assert isinstance(point.approach, ApproachToRoot)
     root = point.approach.root
@@ -197,4 +197,6 @@ def _half_stable(
     value = {LAMBDA: near}
     regime = f"critical: power-law approach of K to K* = {float(root.mid):.10g}"
     after = max(law.onset or 1.0 for law in point.approach.laws)
-    return System(recursion, setting, regime, Status.MEASURED, lambda e: _digits(e.xreplace(value)), True, after=after)
+    return CorrelatorSystem(
+        recursion, setting, regime, Status.MEASURED, lambda e: _digits(e.xreplace(value)), True, after=after
+    )

@@ -36,8 +36,8 @@ class NotClosed(Exception):
 
 def monomial(e: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
     """(c, j) of a coefficient that is c K^j for every K. Raises: MeanFieldError for another one."""
-    c, rest = sp.expand(sp.powsimp(closed(e))).as_independent(K, as_Add=False)
-    base, j = rest.as_base_exp() if rest != 1 else (K, sp.S.Zero)
+    c, remainder = sp.expand(sp.powsimp(closed(e))).as_independent(K, as_Add=False)
+    base, j = remainder.as_base_exp() if remainder != 1 else (K, sp.S.Zero)
     if c == 0:
         return sp.S.Zero, sp.S.Zero
     if base != K or c.has(K):

@@ -42,7 +42,7 @@ class Setting(Protocol):
     def multiplier(self, e: sp.Expr) -> Truncated: ...
 
 
-class Approach:
+class PowerApproach:
     """K → K* by a power of l.
 
     expander: series in y (√K, or the distance from K* > 0); gain: y'/y − 1 or, at K = 0, K'/K − 1 as a series in y, and
@@ -84,14 +84,14 @@ class Approach:
         """A y^{-m} = l + …, with the constant of the start."""
         m, power, near = self.m, fmpq(-self.m, self.share), self.calculus.edge(self.gain)
         assert near is not None
-        ring = self.expander.calculus.ring(self.gain.rest)
+        ring = self.expander.calculus.ring(self.gain.remainder)
         total = ring.composed(ring.powers(self.gain.terms), lambda j: binomial(power, j))
         f = {-int(k[0].p) - m: c * self._amplitude(-int(k[0].p)) for k, c in total.items() if near < k[0] < -m}
-        rest = max(fmpq(2) + near / m, -self.reach)
+        remainder = max(fmpq(2) + near / m, -self.reach)
         calc = self.calculus
         steps = {((fmpq(-k, m), NONE), 0): c for k, c in f.items() if c}
-        w = growing(calc.ring(any_logs(rest - 1)), steps, ZERO, {key(-1): self.start})
-        return calc.made(scaled(plus({UNIT: ONE}, w), ONE, key(1)), any_logs(rest), (NONE,) * len(calc.bases))
+        w = growing(calc.ring(any_logs(remainder - 1)), steps, ZERO, {key(-1): self.start})
+        return calc.made(scaled(plus({UNIT: ONE}, w), ONE, key(1)), any_logs(remainder), (NONE,) * len(calc.bases))
 
     def y(self, k: int) -> Truncated:
         """y^k along the layers."""
@@ -106,8 +106,8 @@ class Approach:
         assert near is not None
         parts = [calc.scaled(self.y(-int(k[0].p)), c) for k, c in calc.order.ordered(series.terms)]
         whole = calc.plus(*parts) if parts else calc.constant(ZERO)
-        rest = calc.order.largest(any_logs(near / self.m), whole.rest)
-        return calc.made(whole.terms, rest, whole.rate)
+        remainder = calc.order.largest(any_logs(near / self.m), whole.remainder)
+        return calc.made(whole.terms, remainder, whole.rate)
 
     def coefficient(self, e: sp.Expr) -> Truncated:
         return self.along(self.expander(e))
@@ -118,13 +118,13 @@ class Approach:
 
 def power_law_at_zero(
     calculus: Calculus, expander: Expander, step: sp.Expr, reach: int, start: bool = True
-) -> Approach:
+) -> PowerApproach:
     """K falls to 0 as a power of l: K' = K(1 + g(√K)). Raises: MeanFieldError where g is not led by a power."""
     gain = expander.calculus.plus(expander(step / K), expander.number(-ONE))
-    return Approach(calculus, expander, gain, 2, reach, start)
+    return PowerApproach(calculus, expander, gain, 2, reach, start)
 
 
-class Settled:
+class AtFixedPoint:
     """K comes exponentially close to K*, or, with C_K κ^l, to 0: what is exponentially smaller is left out.
 
     values: the value of a coefficient, as (its size, the exponential it has); chi_K, chi_J: expressions of the two
@@ -157,7 +157,7 @@ def powers_of(e: sp.Expr, chi_K: sp.Expr, chi_J: sp.Expr) -> tuple[int, int]:
     raise MeanFieldError(f"The multiplier {e} is no product of chi_K and chi_J.")
 
 
-def settled(atoms: Atoms, value_at: Callable[[sp.Expr], Exact], chi_K: sp.Expr, chi_J: sp.Expr) -> Settled:
+def at_fixed_point(atoms: Atoms, value_at: Callable[[sp.Expr], Exact], chi_K: sp.Expr, chi_J: sp.Expr) -> AtFixedPoint:
     """K → K* > 0, χ_K ≠ 1. value_at: the number that an expression is at K*, as an exact coefficient."""
     slopes = [atoms.expr(value_at(e)) for e in (chi_K, chi_J)]
     if not all(s > 0 or e == 0 for s, e in zip(slopes, (chi_K, chi_J))):  # of a slope 0 no multiplier is made
@@ -166,10 +166,10 @@ def settled(atoms: Atoms, value_at: Callable[[sp.Expr], Exact], chi_K: sp.Expr, 
     calculus = Calculus(atoms, bases=bases, transient=True)
     rates = [tuple(fmpq(int(s == b)) for b in bases) for s in slopes]
     none = (NONE,) * len(bases)
-    return Settled(calculus, lambda e: (value_at(e), none), chi_K, chi_J, rates)
+    return AtFixedPoint(calculus, lambda e: (value_at(e), none), chi_K, chi_J, rates)
 
 
-def falling(atoms: Atoms, expander: Expander, chi_K: sp.Expr, chi_J: sp.Expr, slope: sp.Expr) -> Settled:
+def falling(atoms: Atoms, expander: Expander, chi_K: sp.Expr, chi_J: sp.Expr, slope: sp.Expr) -> AtFixedPoint:
     """K = C_K κ^l to leading order, κ = χ_K = χ_J at K = 0."""
     calculus = Calculus(atoms, bases=(slope,), transient=True)
     start = sp.Symbol("C_K", positive=True)
@@ -181,10 +181,10 @@ def falling(atoms: Atoms, expander: Expander, chi_K: sp.Expr, chi_J: sp.Expr, sl
         first, c = leading(found)
         return c * atoms.of(start ** sp.Rational(first, 2)), (fmpq(first, 2),)
 
-    return Settled(calculus, value, chi_K, chi_J, [(fmpq(1),), (fmpq(1),)])
+    return AtFixedPoint(calculus, value, chi_K, chi_J, [(fmpq(1),), (fmpq(1),)])
 
 
-class HalfStable(Approach):
+class HalfStable(PowerApproach):
     """K* > 0 with χ_K = χ_J = 1: δ = K − K* = −y/g, K' = K + g δ² + …; χ_J = 1 − λ y + ….
 
     taylor: the numbers f^{(k)}(K*)/k! of an expression, as many as are asked for; lam: λ.
@@ -219,11 +219,11 @@ def _powers(e: sp.Expr, at: HalfStable | SlowPoint) -> tuple[Truncated, int]:
     """(χ_K^a χ_J^b as a series in y, by the series of both at a point; b)."""
     a, b = powers_of(e, at.chi_K_expr, at.chi_J_expr)
     calc = at.expander.calculus
-    found = calc.times(Truncated({UNIT: ONE}, at.chi_J.rest), calc.power(at.chi_K, a))
+    found = calc.times(Truncated({UNIT: ONE}, at.chi_J.remainder), calc.power(at.chi_K, a))
     return calc.times(found, calc.power(at.chi_J, b)), b
 
 
-class SlowPoint(Approach):
+class SlowPoint(PowerApproach):
     """K* > 0 with χ_K = 1, known exactly: y = side·(K - K*), y′ = y + g y^n + …; χ_J may be any number > 0 there.
 
     taylor: the coefficients of a function of K in powers of y, as many as are asked for; steep: χ_J at K*.

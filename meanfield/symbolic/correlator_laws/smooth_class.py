@@ -22,7 +22,7 @@ from meanfield.functions.activations import activation as record
 from meanfield.functions.reading.parser import parse
 from meanfield.symbolic.correlator_laws.local_series import near_zero
 from meanfield.symbolic.correlator_laws.settings import power_law_at_zero
-from meanfield.symbolic.correlator_laws.systems import CARRIED, System
+from meanfield.symbolic.correlator_laws.systems import CARRIED, CorrelatorSystem
 from meanfield.symbolic.finite_width.correlator_recursions import ORDER, correlator_recursion
 from meanfield.symbolic.series.coefficients import Atoms, rational
 from meanfield.symbolic.series.difference import NotFar
@@ -146,7 +146,7 @@ def _leading(quantity: str, weights: str, lambda_w, lambda_b, p: sp.Rational | N
     raise MeanFieldError(f"The leading sources of {quantity} cancel in all orders that were looked at.")
 
 
-def _ties(system: System, quantity: str) -> list[sp.Expr]:
+def _ties(system: CorrelatorSystem, quantity: str) -> list[sp.Expr]:
     """Values of p in (0, 1) at which two powers that occur are equal."""
     out = set()
     for x in {*system.solutions, CARRIED.get(quantity, quantity)}:
@@ -160,7 +160,7 @@ def _ties(system: System, quantity: str) -> list[sp.Expr]:
     return sorted(out)
 
 
-def _system(quantity: str, weights: str, lambda_w, lambda_b, p: sp.Rational | None, reach: int) -> System:
+def _system(quantity: str, weights: str, lambda_w, lambda_b, p: sp.Rational | None, reach: int) -> CorrelatorSystem:
     phi = record("z + s_1*z**2/2 + s_2*z**3/6 + s_3*z**4/24 + s_4*z**5/120", **{x.name: x.name for x in S})
     if p is None:
         phi = phi.at({"s_1": sp.S.Zero, "s_3": sp.S.Zero})
@@ -172,7 +172,7 @@ def _system(quantity: str, weights: str, lambda_w, lambda_b, p: sp.Rational | No
     calculus = Calculus(atoms) if p is None else Calculus(atoms, _P, rational(p))
     setting = power_law_at_zero(calculus, expander, recursion["K"], reach, start=False)
     regime = "critical: power-law approach of K to 0"
-    return System(recursion, setting, regime, Status.EXACT, sp.factor, costly=True, bare=True)
+    return CorrelatorSystem(recursion, setting, regime, Status.EXACT, sp.factor, costly=True, bare=True)
 
 
 def _in_c(e: sp.Expr) -> sp.Expr:

@@ -96,7 +96,7 @@ def _powered(latex: str, p: int) -> str:
     return latex if p == 1 else rf"\left({latex}\right)^{{{p}}}"
 
 
-class System:
+class CorrelatorSystem:
     """The correlators of one network at one place, solved one after the other as they are asked for.
 
     recursion: with numbers put in, σ_w inside φ; setting: what functions of K are at large depth; number: how a
@@ -184,8 +184,8 @@ class System:
             if c.has(small) or not p.is_Rational or not c.is_finite:
                 raise MeanFieldError(f"The learning rate {e} is no series in powers of 1/l; no law is derived for it.")
             terms[key(fmpq(-int(p.p), int(p.q)))] = calc.atoms.of(c)
-        rest = any_logs(-TAIL) if series.has(sp.Order) else None
-        return Truncated(terms, rest, (fmpq(0),) * len(calc.bases))
+        remainder = any_logs(-TAIL) if series.has(sp.Order) else None
+        return Truncated(terms, remainder, (fmpq(0),) * len(calc.bases))
 
     def normalized(self, name: str) -> tuple[Truncated, tuple[tuple[str, int], ...]]:
         """X over its powers of K and Θ, and what these are."""
@@ -205,7 +205,7 @@ class System:
         terms = [(k, c) for k, c in terms if c != 0]
         rate = self.exponential(found)
         if not terms:
-            if found.rest is None:
+            if found.remainder is None:
                 return self._stated(name, Law(l, sp.oo, (), "exponential" if calc.transient else "zero"), over)
             raise NotFar
         edge, left = calc.size(terms[0][0]) - order, calc.edge(found)

@@ -15,8 +15,8 @@ from meanfield.base.symbols import J, K
 from meanfield.functions.activations import Activation
 from meanfield.functions.activations import activation as record
 from meanfield.symbolic.correlator_laws.local_series import near_zero
-from meanfield.symbolic.correlator_laws.settings import Approach, falling, power_law_at_zero
-from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, System
+from meanfield.symbolic.correlator_laws.settings import PowerApproach, falling, power_law_at_zero
+from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, CorrelatorSystem
 from meanfield.symbolic.finite_width.correlator_recursions import NEED_CURVATURE, ORDER, correlator_recursion
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.series.coefficients import TRIAL, ZERO, Atoms, Exact
@@ -33,7 +33,7 @@ def law_at_zero(
     return far_enough(lambda more: _at_zero(phi, weights, sigma, rates, order + more, status), name, order)
 
 
-def far_enough(system: Callable[[int], System], name: str, order: int) -> CorrelatorLaw:
+def far_enough(system: Callable[[int], CorrelatorSystem], name: str, order: int) -> CorrelatorLaw:
     """The law from the first system that reaches far enough; system: makes one from the orders beyond `order`."""
     held = None
     for more in REACHES:
@@ -75,7 +75,7 @@ def shown_exactly(e: sp.Expr) -> sp.Expr:
 @lru_cache(maxsize=64)
 def _at_zero(
     phi: Activation, weights: str, sigma: sp.Expr, rates: tuple[sp.Expr, sp.Expr], reach: int, status: Status
-) -> System:
+) -> CorrelatorSystem:
     recursion = recursion_with(phi, weights, sigma, rates).subs({"sigma_b": 0})
     atoms = Atoms()
     expander = near_zero(atoms, reach + 3)
@@ -86,15 +86,15 @@ def _at_zero(
         calculus = Calculus(atoms, is_zero=zero_test(atoms))
         near = power_law_at_zero(calculus, expander, recursion["K"], reach + 1)
         _require_falling(calculus, near)
-        return System(recursion, near, "critical: power-law approach of K to 0", status, shown_exactly)
+        return CorrelatorSystem(recursion, near, "critical: power-law approach of K to 0", status, shown_exactly)
     if kappa is sp.nan or not kappa.is_positive:
         raise MeanFieldError("K falls to 0 faster than exponentially here, so no law of a correlator is derived.")
     chi_K, chi_J = sp.diff(recursion["K"], K), sp.diff(recursion["J"], J) if "J" in recursion.names else sp.S.One
     setting = falling(atoms, expander, chi_K, chi_J, kappa)
-    return System(recursion, setting, "K falls to 0 exponentially", status, shown_exactly)
+    return CorrelatorSystem(recursion, setting, "K falls to 0 exponentially", status, shown_exactly)
 
 
-def _require_falling(calculus: Calculus, setting: Approach) -> None:
+def _require_falling(calculus: Calculus, setting: PowerApproach) -> None:
     amplitude = calculus.atoms.expr(setting.A)
     if not (amplitude > 0) == True:  # noqa: E712 (a symbol is not decided)
         raise MeanFieldError("Whether K falls to 0 here depends on symbols that have no numbers.")
@@ -103,14 +103,14 @@ def _require_falling(calculus: Calculus, setting: Approach) -> None:
 def zero_test(atoms: Atoms) -> Callable[[Exact], bool]:
     """Whether a coefficient with atoms is 0: looked at in digits, then proved. Symbols alone are independent."""
     values: list[float] = []
-    place: dict[sp.Symbol, sp.Rational] = {}
+    point: dict[sp.Symbol, sp.Rational] = {}
 
     def value(i: int) -> float:
         while len(values) <= i:
             e = atoms.found[len(values)]
             for s in sorted(e.free_symbols, key=str):
-                place.setdefault(s, TRIAL + sp.Rational(len(place), 7))
-            values.append(float(sp.N(e.subs(place), 17)))
+                point.setdefault(s, TRIAL + sp.Rational(len(point), 7))
+            values.append(float(sp.N(e.subs(point), 17)))
         return values[i]
 
     def is_zero(c: Exact) -> bool:

@@ -29,10 +29,10 @@ from meanfield.symbolic.asymptotics.depth import DepthLaw, critical_law, first_t
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.criticality.critical_lines import DIGITS, CriticalLine, critical_line
-from meanfield.symbolic.fixed_points.certified_roots import Root, from_ball, value_at
+from meanfield.symbolic.fixed_points.certified_roots import RootInterval, from_ball, value_at
 from meanfield.symbolic.fixed_points.half_line import zeros
 from meanfield.symbolic.recursion import closed
-from meanfield.symbolic.recursions.block_recursions import one_input, opened, plain_form, settles_at_once
+from meanfield.symbolic.recursions.block_recursions import converges_at_once, one_input, opened, plain_form
 from meanfield.symbolic.recursions.coordinate import too_steep
 from meanfield.symbolic.recursions.coordinate_walk import remembered
 
@@ -265,7 +265,7 @@ def critical_points(block: Block) -> CriticalPoints:
         return _held(critical_points(plane[0]), plane[1])
     line = critical_line(block)
     if form is None:
-        return points_on(line, settles_at_once(block))
+        return points_on(line, converges_at_once(block))
     f, mu = form
     if pieces(f, Z[0]).jumps():
         return CriticalPoints((), Status.EXACT, "φ jumps, so chi_J is infinite everywhere")
@@ -342,7 +342,7 @@ def _same(value: Solution, number: sp.Expr) -> bool | None:
     return None if abs(float(gap)) <= (value.error or 0.0) else False
 
 
-def _sign_at(e: sp.Expr, root: Root) -> int | None:
+def _sign_at(e: sp.Expr, root: RootInterval) -> int | None:
     """The sign of e at a root, 0 where the closed form is 0 there; None where it is not decided."""
     ball = value_at(e, root, 20)
     if not ball.contains(0):
@@ -406,7 +406,7 @@ def _slope_at_origin(piece: sp.Expr, side: int) -> sp.Expr:
     return sp.limit(sp.simplify(piece.subs(Z[0], side * t).diff(t)), t, 0, "+")
 
 
-def _at_root(root: Root, a, slope, mu) -> CriticalPoint:
+def _at_root(root: RootInterval, a, slope, mu) -> CriticalPoint:
     """A critical point at K* > 0, by the first derivative of F that is not 0 there: with F″ ≠ 0 it attracts from one
     side only."""
     m = 1 - mu**2
@@ -443,7 +443,7 @@ def _of_higher_order(n: int, near: ApproachToRoot, width: Solution, bias: Soluti
     return CriticalPoint(root.solution(), width, bias, kind, order, 1 / (order - 1), known)
 
 
-def _value(root: Root, e, square_root=False, exact=False, digits=DIGITS) -> Solution:
+def _value(root: RootInterval, e, square_root=False, exact=False, digits=DIGITS) -> Solution:
     """The value at the root; the factor (1 - μ²) may be symbolic and stays outside the ball."""
     outer, inner = e.as_independent(K, Average, as_Add=False)
     if (exact or isinstance(root.exact, sp.Rational)) and root.exact is not None and not closed(inner).has(Average):
@@ -465,7 +465,7 @@ class ApproachToRoot:
     root: K*; a, slope: ⟨f²⟩ and ⟨f′²⟩ as functions of K; mu: the strength of the skip.
     """
 
-    def __init__(self, root: Root, a: sp.Expr, slope: sp.Expr, mu: sp.Expr) -> None:
+    def __init__(self, root: RootInterval, a: sp.Expr, slope: sp.Expr, mu: sp.Expr) -> None:
         self.root, self.a, self.slope, self.m = root, a, slope, 1 - mu**2
 
     @cached_property
@@ -561,7 +561,7 @@ def _inverse_error(s: Solution) -> float | None:
     return s.error / float(abs(s.value)) ** 2
 
 
-def _exact_root(gap: sp.Expr, root: Root) -> sp.Expr | None:
+def _exact_root(gap: sp.Expr, root: RootInterval) -> sp.Expr | None:
     """The root as an algebraic number, where the closed form's numerator has a polynomial factor that vanishes
     there."""
     form = closed(gap)

@@ -25,7 +25,7 @@ from meanfield.symbolic.asymptotics.depth import grows_always
 from meanfield.symbolic.averages.base import Node, nodes_in
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.criticality.critical_lines import DIGITS, cleared, flagged
-from meanfield.symbolic.fixed_points.certified_roots import Root, from_ball
+from meanfield.symbolic.fixed_points.certified_roots import RootInterval, from_ball
 from meanfield.symbolic.fixed_points.half_line import zeros
 from meanfield.symbolic.fixed_points.variance_map import integrand
 from meanfield.symbolic.recursion import Recursion
@@ -61,7 +61,7 @@ class OrderChaosLine(Result):
     def at(self, **values: object) -> tuple[Solution, ...]:
         """The values > 0 on the line of the one deviation that is left out, by size, certified; all others are given.
 
-        Where it is not proved that there are no more, their messages say so.
+        Where it is not proved that there are no more, their messages report it.
         """
         if self.kind != "line":
             raise MeanFieldError(f"There is no line to look for: {self.message}.")
@@ -158,7 +158,7 @@ def _named(node: Node) -> sp.Dummy:
     return sp.Dummy(**({"positive": True} if signs and all(s >= 0 for s, *_ in signs) else {"real": True}))
 
 
-def _root_of(square: Root) -> Solution:
+def _root_of(square: RootInterval) -> Solution:
     if square.exact is not None:
         return Solution(sp.sqrt(square.exact), Status.EXACT)
     return from_ball(square.ball().sqrt())

@@ -75,7 +75,7 @@ def correlator_map(
     C_W**2*V*<∂∂ (σ**2)>**2/4 - 3*C_W**2*<σ**2>**2 + C_W**2*<σ**4>
     """
     ensemble, width = ensemble_of(weights), _ratio(ratio)
-    kind, placed = _asked(name, inputs)
+    kind, placed = _indexed(name, inputs)
     if name in MEANS:
         order = MEANS[name][1]
         return sp.expand((width if order else sp.S.One) * _mean(kind, placed, ensemble, width)[order])
@@ -125,7 +125,7 @@ def derivation(
     K' = C_W*<σ**2> + C_b
     """
     ensemble, width = ensemble_of(weights), _ratio(ratio)
-    kind, placed = _asked(name, inputs)
+    kind, placed = _indexed(name, inputs)
     steps = weight_average(kind, placed, ensemble, width)
     law = partial(first_order, invariant=ensemble.invariant)
     found, label = correlator_map(name, inputs, weights=weights, ratio=ratio), _label(name, inputs)
@@ -149,7 +149,7 @@ def _ratio(given: object) -> sp.Expr:
     return value
 
 
-def _asked(name: str, inputs: Sequence[int] | None) -> tuple[str, tuple[int, ...]]:
+def _indexed(name: str, inputs: Sequence[int] | None) -> tuple[str, tuple[int, ...]]:
     """(what a correlator is an average of, the inputs of its labels)."""
     if name not in MEANS and name not in WHERE:
         raise unknown("correlator", name, (*MEANS, *WHERE))

@@ -17,7 +17,7 @@ from meanfield.symbolic.finite_width.correlator_maps import MEANS, WHERE
 from meanfield.symbolic.finite_width.ensembles import Ensemble, Orthogonal
 from meanfield.symbolic.finite_width.layer_law import PAIRED
 from meanfield.symbolic.finite_width.linear_correlators import KINDS
-from meanfield.symbolic.finite_width.monomials import Monomial, Structure, quantity
+from meanfield.symbolic.finite_width.monomials import Structure, WeightMonomial, quantity
 from meanfield.symbolic.finite_width.neuron_fields import Preactivation, Sigma, Tensor, left
 from meanfield.symbolic.finite_width.weight_averages import WeightAverage, average_over_weights, leading, structure_of
 
@@ -93,14 +93,14 @@ def _averaged(kind: str, inputs: tuple[int, ...], weights: Ensemble, share: sp.E
     return average_over_weights(*factors, weights=weights, size=whole, fan_in=share * n, of=kind)
 
 
-def _of_inputs(monomial: Monomial) -> Monomial:
+def _of_inputs(monomial: WeightMonomial) -> WeightMonomial:
     """σ(x) = x, and an input has no tangents."""
 
     def value(order: sp.Expr, a: sp.Expr, j: sp.Symbol) -> sp.Expr:
         return Preactivation(a, j) if order == 0 else sp.S.One if order == 1 else sp.S.Zero
 
     summand = monomial.summand.replace(Sigma, value).replace(Tensor, lambda *_: sp.S.Zero)
-    return Monomial(summand, monomial.weights, monomial.biases, monomial.deltas, monomial.free)
+    return WeightMonomial(summand, monomial.weights, monomial.biases, monomial.deltas, monomial.free)
 
 
 def _summed(term: sp.Expr, labels: list[sp.Symbol], fan_in: sp.Expr) -> sp.Expr:

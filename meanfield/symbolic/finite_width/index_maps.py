@@ -50,7 +50,7 @@ class Average4:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CorrelatorEntry:
     """A mean or correlator of the layer before, its own indices being these labels."""
 
     name: str
@@ -62,7 +62,7 @@ class IndexTerm:
     """coefficient (in C_W, C_b, lambda_w, lambda_b) · Π factors."""
 
     coefficient: sp.Expr
-    factors: tuple[Average2 | Average4 | Entry, ...]
+    factors: tuple[Average2 | Average4 | CorrelatorEntry, ...]
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,12 @@ class IndexMap:
     @property
     def needs(self) -> tuple[str, ...]:
         """The quantities of the layer before that it holds."""
-        return tuple(dict.fromkeys(f.name for t in self.terms for f in t.factors if isinstance(f, Entry)))
+        return tuple(dict.fromkeys(f.name for t in self.terms for f in t.factors if isinstance(f, CorrelatorEntry)))
 
     @property
     def averages(self) -> tuple[Average2 | Average4, ...]:
         """The averages that it holds."""
-        return tuple(dict.fromkeys(f for t in self.terms for f in t.factors if not isinstance(f, Entry)))
+        return tuple(dict.fromkeys(f for t in self.terms for f in t.factors if not isinstance(f, CorrelatorEntry)))
 
     @property
     def highest(self) -> int:
@@ -102,7 +102,7 @@ def index_map(name: str, weights: Ensemble) -> IndexMap:
     terms = []
     for term in sp.Add.make_args(sp.expand(correlator_map(name, labels, weights=weights))):
         coefficient = sp.S.One
-        factors: list[Average2 | Average4 | Entry] = []
+        factors: list[Average2 | Average4 | CorrelatorEntry] = []
         for factor in sp.Mul.make_args(term):
             base, power = factor.as_base_exp()
             if isinstance(base, Mean):
@@ -131,11 +131,11 @@ def _average(one: Mean) -> Average2 | Average4:
     raise MeanFieldError(f"The average {one} of a map of different inputs was not expected.")
 
 
-def _entry(symbol: sp.Symbol) -> Entry:
+def _entry(symbol: sp.Symbol) -> CorrelatorEntry:
     name, _, labels = symbol.name.rpartition("_")
     if name not in MEANS and name not in WHERE:
         raise MeanFieldError(f"The symbol {symbol} of a map of several inputs was not expected.")
-    return Entry(name, tuple(map(int, labels)))
+    return CorrelatorEntry(name, tuple(map(int, labels)))
 
 
 def index_maps(names: Sequence[str], weights: Ensemble) -> dict[str, IndexMap]:

@@ -31,7 +31,7 @@ from meanfield.base.symbols import parameter
 from meanfield.base.words import unknown
 from meanfield.symbolic.finite_width.neuron_fields import NEURON, Mean, Sigma, Tensor, labels_of, relabelled
 
-Place = tuple[sp.Symbol, int]  # a neuron and an input
+NeuronInput = tuple[sp.Symbol, int]  # a neuron and an input
 PAIRED = (((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2)))
 
 
@@ -43,7 +43,7 @@ class Connected:
     correlators: tuple[tuple[str, tuple[int, ...]], ...]
     equal: str
 
-    def value(self, places: Sequence[Place], invariant: bool) -> sp.Expr:
+    def value(self, places: Sequence[NeuronInput], invariant: bool) -> sp.Expr:
         """n times the average: the correlators of the pairings that the labels allow."""
         labels, inputs = [j for j, _ in places], [a for _, a in places]
         total = sp.S.Zero
@@ -145,7 +145,7 @@ def _of_product(term: sp.Expr, invariant: bool) -> tuple[sp.Expr, sp.Expr]:
     functions = {j: relabelled(f, {j: NEURON}) for j, f in by_label.items()}
     places = [(j, a) for j, f in by_label.items() for a in sorted({int(s.args[1]) for s in f.atoms(Sigma)})]
 
-    def mean(by: Sequence[Place] = ()) -> sp.Expr:
+    def mean(by: Sequence[NeuronInput] = ()) -> sp.Expr:
         return sp.Mul(*[Mean(f, [a for i, a in by if i == j]) for j, f in functions.items()])
 
     def without(*gone: int) -> sp.Expr:
@@ -191,5 +191,5 @@ def _mean_of(tensor: Any) -> sp.Expr:
     return sp.S.Zero
 
 
-def _repeats(places: Sequence[Place]) -> int:
+def _repeats(places: Sequence[NeuronInput]) -> int:
     return prod(factorial(places.count(p)) for p in set(places))

@@ -24,9 +24,9 @@ from meanfield.functions.reading.parser import expression
 from meanfield.symbolic.finite_width.ensembles import Ensemble, Independent, ensemble_of
 from meanfield.symbolic.finite_width.haar.pairings import Blocks, join
 from meanfield.symbolic.finite_width.layer_law import CONNECTED, PAIRED
-from meanfield.symbolic.finite_width.monomials import Monomial, lambda_b, lambda_w, quantity
+from meanfield.symbolic.finite_width.monomials import WeightMonomial, lambda_b, lambda_w, quantity
 from meanfield.symbolic.finite_width.neuron_fields import Preactivation, Sigma, Tensor, left
-from meanfield.symbolic.finite_width.weight_averages import C_W, C_b, Pairing, paired
+from meanfield.symbolic.finite_width.weight_averages import C_W, C_b, LabelPairing, paired
 
 #: averages that close: the quantities of one product, in the order of their labels
 KINDS: dict[str, tuple[str, ...]] = {
@@ -39,7 +39,7 @@ Moments = Mapping[str, Mapping[Blocks, sp.Expr]]  # {kind: {blocks of equal labe
 
 
 @lru_cache(maxsize=64)
-def _monomials(kind: str) -> tuple[tuple[Monomial, ...], ...]:
+def _monomials(kind: str) -> tuple[tuple[WeightMonomial, ...], ...]:
     """The factors of a kind as monomials with σ(z) = z."""
     factors, first = [], 1
     for name in KINDS[kind]:
@@ -49,11 +49,11 @@ def _monomials(kind: str) -> tuple[tuple[Monomial, ...], ...]:
     return tuple(tuple(w for w in f if w.summand != 0) for f in factors)
 
 
-def _linear(monomial: Monomial) -> Monomial:
+def _linear(monomial: WeightMonomial) -> WeightMonomial:
     def value(order: sp.Expr, a: sp.Expr, j: sp.Symbol) -> sp.Expr:
         return Preactivation(a, j) if order == 0 else sp.S.One if order == 1 else sp.S.Zero
 
-    return Monomial(
+    return WeightMonomial(
         monomial.summand.replace(Sigma, value), monomial.weights, monomial.biases, monomial.deltas, monomial.free
     )
 
@@ -154,7 +154,7 @@ def _layer(averaged, fan_in: sp.Expr, width: sp.Expr, law: dict[str, Any]) -> Li
 
 
 @lru_cache(maxsize=256)
-def _averages(kind: str, weights: Any, variance, bias, size, fan_in) -> tuple[Pairing, ...]:
+def _averages(kind: str, weights: Any, variance, bias, size, fan_in) -> tuple[LabelPairing, ...]:
     return paired(_monomials(kind), ensemble_of(weights), variance, bias, size, fan_in)[1]
 
 

@@ -37,7 +37,7 @@ CONTRACTIONS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Monomial:
+class WeightMonomial:
     """Σ over the right labels of Π W_{i j} Π b_i Π δ_{i i'} · summand."""
 
     summand: sp.Expr
@@ -51,18 +51,18 @@ class Monomial:
         """The labels that are summed over."""
         return (*(j for _, j in self.weights), *self.free)
 
-    def shifted(self, by: int) -> Monomial:
+    def shifted(self, by: int) -> WeightMonomial:
         """The same monomial, its right labels j1, j2, … numbered from `by` + 1 on."""
         new = {j: right(by + i) for i, j in enumerate(self.summed, 1)}
         weights = tuple((i, new[j]) for i, j in self.weights)
         free = tuple(new[j] for j in self.free)
         return replace(self, summand=relabelled(self.summand, new), weights=weights, free=free)
 
-    def times(self, other: Monomial) -> Monomial:
+    def times(self, other: WeightMonomial) -> WeightMonomial:
         """The product; its right labels are numbered on."""
         other = other.shifted(len(self.summed))
         ours = self.shifted(0)
-        return Monomial(
+        return WeightMonomial(
             ours.summand * other.summand,
             ours.weights + other.weights,
             ours.biases + other.biases,
@@ -84,15 +84,15 @@ class Monomial:
         return space.join([*parts, head + inner])
 
 
-def monomial_product(*factors: Sequence[Monomial]) -> list[Monomial]:
+def monomial_product(*factors: Sequence[WeightMonomial]) -> list[WeightMonomial]:
     """The product of sums of monomials, equal monomials added up."""
-    total = [Monomial(sp.S.One)]
+    total = [WeightMonomial(sp.S.One)]
     for monomials in factors:
         total = [one.times(two) for one in total for two in monomials]
     return merged(total)
 
 
-def merged(monomials: Sequence[Monomial]) -> list[Monomial]:
+def merged(monomials: Sequence[WeightMonomial]) -> list[WeightMonomial]:
     """Monomials that differ in their coefficient alone added up; zeros left out."""
     found: dict[tuple, sp.Expr] = {}
     for monomial in monomials:
@@ -109,7 +109,7 @@ def _coefficient(term: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
     return sp.Mul(*[f for f in sp.Mul.make_args(term) if not labels_of(f)]), sp.Mul(*rest)
 
 
-def quantity(name: str, labels: Sequence[Label], inputs: Sequence[int] | None = None) -> list[Monomial]:
+def quantity(name: str, labels: Sequence[Label], inputs: Sequence[int] | None = None) -> list[WeightMonomial]:
     """z, H, dH, ddI or ddII of the next layer at neurons `labels` of it and at `inputs` (0, the only one, unless
     given), as monomials of this layer's W and b and of the tensors of the layer before."""
     if name not in CONTRACTIONS:
@@ -119,17 +119,17 @@ def quantity(name: str, labels: Sequence[Label], inputs: Sequence[int] | None = 
     if len(labels) != len(legs) or len(at) != len(legs):
         raise MeanFieldError(f"{name} has {len(legs)} labels and inputs, but {len(labels)} and {len(at)} were given.")
     letters = sorted({c for leg in legs for c in leg})
-    monomials: list[Monomial] = []
+    monomials: list[WeightMonomial] = []
     for places in choices(("old", "w", "b"), repeat=len(letters)):
         monomials += _chosen(legs, tuple(labels), at, dict(zip(letters, places)))
     if name == "z":
-        monomials.append(Monomial(sp.S.One, biases=(labels[0],)))
+        monomials.append(WeightMonomial(sp.S.One, biases=(labels[0],)))
     return merged([monomial.shifted(0) for monomial in monomials])
 
 
 def _chosen(
     legs: tuple[str, ...], labels: tuple[Label, ...], inputs: tuple, where: dict[str, str]
-) -> Iterator[Monomial]:
+) -> Iterator[WeightMonomial]:
     """The monomials in which each contracted parameter is an old one, a weight or a bias of this layer."""
     rate = sp.S.One
     deltas: list[tuple[Label, Label]] = []
@@ -159,7 +159,7 @@ def _chosen(
             for blocks in set_partitions(old)
         ]
     for f, found in terms:
-        yield Monomial(f * _tensors(found), tuple(weights), (), tuple(deltas), tuple(free.values()))
+        yield WeightMonomial(f * _tensors(found), tuple(weights), (), tuple(deltas), tuple(free.values()))
 
 
 def _tensors(legs: list[tuple[Label, int, tuple[str, ...]]]) -> sp.Expr:

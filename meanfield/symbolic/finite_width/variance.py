@@ -41,20 +41,20 @@ from meanfield.symbolic.finite_width.neuron_fields import NEURON, Mean, Sigma
 from meanfield.symbolic.finite_width.weight_averages import C_W, C_b
 
 Series = tuple[sp.Expr, ...]  # coefficients of n⁰, 1/n, …, 1/n^N
-Place = tuple[int, int]  # (p, q) of κ_{p,q}
-NAMES: dict[str, Place] = {"K": (1, 0), "G1": (1, 1), "G2": (1, 2), "V": (2, 1), "V1": (2, 2), "V6": (3, 2)}
+Orders = tuple[int, int]  # (p, q) of κ_{p,q}
+NAMES: dict[str, Orders] = {"K": (1, 0), "G1": (1, 1), "G2": (1, 2), "V": (2, 1), "V1": (2, 2), "V6": (3, 2)}
 #: what is of order 1/n² and comes from here alone, each after what its map may hold
 SECOND = ("V6", "V1", "G2")
-_BY_PLACE = {place: name for name, place in NAMES.items()}
+_BY_ORDERS = {place: name for name, place in NAMES.items()}
 
 
 def symbol(p: int, q: int) -> sp.Symbol:
     """κ_{p,q}: K, G1, V, … where it has a name."""
-    name = _BY_PLACE.get((p, q), f"kappa_{p}_{q}")
+    name = _BY_ORDERS.get((p, q), f"kappa_{p}_{q}")
     return correlator(name, (0,) * (4 if name == "V" else 2)) if name in ("K", "G1", "V") else parameter(name)
 
 
-def places(order: int) -> list[Place]:
+def closed_orders(order: int) -> list[Orders]:
     """The (p, q) that are closed to order 1/n^order."""
     return [(p, q) for p in range(1, order + 2) for q in range(p - 1, order + 1)]
 
@@ -76,7 +76,7 @@ def second_order_map(name: str, *, weights: object = "gaussian", ratio: object =
 
 
 @lru_cache(maxsize=64)
-def cumulant_maps(order: int, weights: Ensemble, ratio: sp.Expr = sp.S.One) -> dict[Place, sp.Expr]:
+def cumulant_maps(order: int, weights: Ensemble, ratio: sp.Expr = sp.S.One) -> dict[Orders, sp.Expr]:
     """{(p, q): the next layer's κ_{p,q}} to order 1/n^order, in the `symbol`s of this layer; see `second_order_map`."""
     order = whole(order, "The order in 1/n", 0, 6)
     _refuse(weights)
@@ -102,13 +102,13 @@ def about_K(order: int) -> list[Series]:
     return moments_of(known, 2 * order, order)
 
 
-def first_cumulants(order: int, weights: object, ratio: sp.Expr, variance: sp.Expr) -> dict[Place, sp.Expr]:
+def first_cumulants(order: int, weights: object, ratio: sp.Expr, variance: sp.Expr) -> dict[Orders, sp.Expr]:
     """{(p, q): κ_{p,q} of layer 1}, whose r is not random: `variance`, C_W Q0; ratio: N_0/n."""
     law = ensemble_of(weights)
     _refuse(law)
     spread = sphere_moments(order + 1, law, sp.Max(sp.S.One, ratio), order)
     found = cumulants_of([tuple(variance**p * c for c in series) for p, series in enumerate(spread, 1)], order)
-    return {(p, q): sp.expand(found[p - 1][q] + (C_b if (p, q) == (1, 0) else 0)) for p, q in places(order)}
+    return {(p, q): sp.expand(found[p - 1][q] + (C_b if (p, q) == (1, 0) else 0)) for p, q in closed_orders(order)}
 
 
 def sphere_moments(count: int, weights: Ensemble, size: sp.Expr, order: int) -> list[Series]:

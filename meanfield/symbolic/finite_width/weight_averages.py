@@ -23,7 +23,7 @@ from meanfield.base.symbols import n
 from meanfield.base.tex.tabular import stacked
 from meanfield.symbolic.finite_width.ensembles import MOST_FACTORS, Ensemble, ensemble_of
 from meanfield.symbolic.finite_width.haar.pairings import all_pairings, join, set_partitions
-from meanfield.symbolic.finite_width.monomials import Label, Monomial, Structure, monomial_product
+from meanfield.symbolic.finite_width.monomials import Label, Structure, WeightMonomial, monomial_product
 from meanfield.symbolic.finite_width.neuron_fields import (
     LETTERS,
     TENSOR_LATEX,
@@ -39,7 +39,7 @@ Law1 = Callable[[sp.Expr], tuple[sp.Expr, sp.Expr]]  # E[f] = first + second/n +
 
 
 @dataclass(frozen=True)
-class Pairing:
+class LabelPairing:
     """coefficient · δ_structure(i) · Σ of the summand over one label for each of `groups`, labels on the right that are
     equal: a monomial after the average over W and b."""
 
@@ -65,9 +65,9 @@ class WeightAverage:
     """
 
     of: str
-    monomials: tuple[Monomial, ...]
+    monomials: tuple[WeightMonomial, ...]
     ensemble: Ensemble
-    pairings: tuple[Pairing, ...]
+    pairings: tuple[LabelPairing, ...]
     sums: dict[Structure, dict[sp.Expr, sp.Expr]] = field(hash=False)
 
     @property
@@ -141,7 +141,7 @@ class _Writer:
     """How steps are written: as text or as LaTeX."""
 
     name: Callable[[Any], str]
-    monomial: Callable[[Monomial], str]
+    monomial: Callable[[WeightMonomial], str]
     title: Callable[[str], str]
     delta: str
     total: str
@@ -182,7 +182,7 @@ def _signed(e: sp.Expr) -> list[str]:
 _PLAIN = _Writer(str, str, str, "δ_{{{} {}}}", "Σ_{{{}}} ", " * ", "E[{}]".format, lambda e: [f"({e})/n"])
 _TEX = _Writer(
     sp.latex,
-    Monomial.latex,
+    WeightMonomial.latex,
     _titled,
     r"\delta_{{{} {}}}",
     r"\sum_{{{}}} ",
@@ -208,7 +208,7 @@ def _natural(label: Label) -> tuple[int, str]:
 
 
 def average_over_weights(
-    *factors: Sequence[Monomial],
+    *factors: Sequence[WeightMonomial],
     weights: object = "gaussian",
     variance: sp.Expr = C_W,
     bias: sp.Expr = C_b,
@@ -218,7 +218,7 @@ def average_over_weights(
 ) -> WeightAverage:
     r"""E over W and b of a product of sums of monomials, all of one layer, given the layer before.
 
-    factors: sums of monomials (`quantity`, or `Monomial`s of one's own), no more than 8 W's in a monomial after
+    factors: sums of monomials (`quantity`, or `WeightMonomial`s of one's own), no more than 8 W's in a monomial after
     multiplication; weights: "gaussian", "orthogonal", "uniform" or an `Independent`; variance: C_W, entries having
     variance C_W/n; bias: C_b, of Gaussian biases; size: P, the larger of fan-in and fan-out, of which an orthogonal W
     is a block (n unless given); fan_in: n, the number of labels on the right (a symbol, or an integer for values at
@@ -247,17 +247,17 @@ def average_over_weights(
     monomials, pairings = paired(
         factors, ensemble, variance, bias, fan_in if size is None else sp.sympify(size), fan_in
     )
-    return WeightAverage(of, monomials, ensemble, pairings, _told_apart(pairings, fan_in))
+    return WeightAverage(of, monomials, ensemble, pairings, _distinguished(pairings, fan_in))
 
 
 def paired(
-    factors: Sequence[Sequence[Monomial]],
+    factors: Sequence[Sequence[WeightMonomial]],
     ensemble: Ensemble,
     variance: sp.Expr,
     bias: sp.Expr,
     size: sp.Expr,
     fan_in: sp.Expr,
-) -> tuple[tuple[Monomial, ...], tuple[Pairing, ...]]:
+) -> tuple[tuple[WeightMonomial, ...], tuple[LabelPairing, ...]]:
     """(the monomials that do not vanish, what they are after the average over W and b); see `average_over_weights`."""
     monomials = [w for w in monomial_product(*factors) if len(w.weights) % 2 == 0 == len(w.biases) % 2]
     found: dict[tuple, sp.Expr] = {}
@@ -270,11 +270,11 @@ def paired(
         for one in _paired(monomial, ensemble, variance, bias, size, fan_in):
             key = (one.structure, one.groups, one.summand)
             found[key] = found.get(key, sp.S.Zero) + one.coefficient
-    pairings = (Pairing(s, sp.factor(c), groups, f) for (s, groups, f), c in found.items() if c != 0)
+    pairings = (LabelPairing(s, sp.factor(c), groups, f) for (s, groups, f), c in found.items() if c != 0)
     return tuple(monomials), tuple(pairings)
 
 
-def _paired(monomial: Monomial, ensemble: Ensemble, variance, bias, size, fan_in) -> Iterable[Pairing]:
+def _paired(monomial: WeightMonomial, ensemble: Ensemble, variance, bias, size, fan_in) -> Iterable[LabelPairing]:
     """The terms of one monomial: labels on the left that are equal, one label for each group of equal ones on the
     right."""
     lefts, rights = [i for i, _ in monomial.weights], [j for _, j in monomial.weights]
@@ -287,14 +287,14 @@ def _paired(monomial: Monomial, ensemble: Ensemble, variance, bias, size, fan_in
             groups = [tuple(rights[p] for p in b) for b in weights.right] + [(label,) for label in monomial.free]
             renamed = relabelled(rest, {x: g[0] for g in groups for x in g})
             coefficient = weights.coefficient * number * bias ** (len(monomial.biases) // 2)
-            yield Pairing(structure, coefficient, tuple(groups), renamed)
+            yield LabelPairing(structure, coefficient, tuple(groups), renamed)
 
 
 def _fields(f: sp.Expr) -> list[sp.Expr]:
     return [a for a in f.atoms(sp.Function) if labels_of(a)]
 
 
-def _told_apart(pairings: Sequence[Pairing], fan_in: sp.Expr) -> dict[Structure, dict[sp.Expr, sp.Expr]]:
+def _distinguished(pairings: Sequence[LabelPairing], fan_in: sp.Expr) -> dict[Structure, dict[sp.Expr, sp.Expr]]:
     """Sums over all labels as sums over different neurons: n(n − 1)… times the average of one term."""
     found: dict[Structure, dict[sp.Expr, sp.Expr]] = {}
     for one in pairings:

@@ -24,10 +24,11 @@ from meanfield.functions import balls
 from meanfield.functions.reading.parser import expression
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average, average, outermost
-from meanfield.symbolic.fixed_points.certified_roots import Root, enclose, from_ball, rational, sign_at
+from meanfield.symbolic.fixed_points.certified_roots import RootInterval, enclose, from_ball, rational, sign_at
+from meanfield.symbolic.fixed_points.double_zeros import TOUCHES, double_zeros
 from meanfield.symbolic.fixed_points.half_line import Zeros, zeros
 from meanfield.symbolic.fixed_points.marginality import (
-    beside_one,
+    digits_near_one,
     gap_of,
     is_contracting,
     length_of,
@@ -38,7 +39,6 @@ from meanfield.symbolic.fixed_points.marginality import (
     slope_of_number,
 )
 from meanfield.symbolic.fixed_points.products import product_zeros, products, rises
-from meanfield.symbolic.fixed_points.touching import TOUCHES, touched
 from meanfield.symbolic.fixed_points.variance_map import (
     at_zero_value,
     increases,
@@ -243,7 +243,7 @@ def short(s: Solution) -> str:
 
 def short_chi(s: Solution) -> str:
     """The same of a χ, whose distance from 1 is shown where it is small."""
-    return beside_one(s) or short(s)
+    return digits_near_one(s) or short(s)
 
 
 def _end(e: sp.Expr) -> str:
@@ -353,7 +353,11 @@ def _affine(c, r, step, chi) -> FixedPoints:
         _, chi_j = _limits_at_zero(sp.diff(step, K), chi)
         here = (sp.S.Zero, sp.oo)
         point = FixedPoint(
-            Solution(sp.S.Zero, Status.EXACT), chi_j, Solution(r, Status.EXACT), _word(rise), here if rise < 0 else None
+            Solution(sp.S.Zero, Status.EXACT),
+            chi_j,
+            Solution(r, Status.EXACT),
+            _stability(rise),
+            here if rise < 0 else None,
         )
         ending = "grows without bound from every K > 0" if rise > 0 else "reaches 0 from every K"
         return FixedPoints((point,), Status.EXACT, f"{words} is linear and {ending}", here if rise > 0 else None)
@@ -386,12 +390,12 @@ def _sign_of(e: sp.Expr) -> int | None:
 def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
     """The points with the sign of K' - K on either side of each, which says what they attract."""
     slope = sp.diff(step, K)
-    touching = touched(gain, slope, found)
-    if touching:
-        found = replace(found, roots=tuple(sorted((*found.roots, *touching), key=lambda r: r.lo)))
+    doubled = double_zeros(gain, slope, found)
+    if doubled:
+        found = replace(found, roots=tuple(sorted((*found.roots, *doubled), key=lambda r: r.lo)))
     found = _with_orders(gain, slope, found)
     start = None if zero is None else _sign_of(zero)
-    edges: list[tuple[sp.Expr, Root | None]] = [(sp.S.Zero, None)] if start == 0 else []
+    edges: list[tuple[sp.Expr, RootInterval | None]] = [(sp.S.Zero, None)] if start == 0 else []
     edges += [(r.mid, r) for r in found.roots]
     below, message = _sign_near_zero(gain, found)
     points = []
@@ -401,7 +405,7 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
         if root is None:
             basin = (sp.S.Zero, up) if below < 0 else None
             chi_k, chi_j = _limits_at_zero(slope, chi)
-            points.append(FixedPoint(Solution(sp.S.Zero, Status.EXACT), chi_j, chi_k, _word(below), basin))
+            points.append(FixedPoint(Solution(sp.S.Zero, Status.EXACT), chi_j, chi_k, _stability(below), basin))
             continue
         before = -below if root.crosses else below
         below, before = before, below  # the sign above the root, the sign below it
@@ -413,7 +417,7 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
         else:  # a critical point whose σ's are known to so many digits
             chi_k, chi_j = _to_digits(slope_at(gain, slope, root)), _to_digits(chi_j)
             message += f"; K' touches K at K* = {float(root.mid):.12g}, to the digits given"
-        word = "half-stable" if not root.crosses else _word(below)
+        word = "half-stable" if not root.crosses else _stability(below)
         basin = (down if before > 0 else root.mid, up if below < 0 else root.mid)
         if _overshoots(chi_k):  # K jumps from one side to the other, ever further
             word, basin = "unstable", (root.mid, root.mid)
@@ -443,12 +447,12 @@ def _with_orders(gain: sp.Expr, slope: sp.Expr, found: Zeros) -> Zeros:
     if found.most in (0, 1):
         return found
     places = [None if not r.crosses else multiple_root(gain, slope, r) for r in found.roots]
-    touching = [not r.crosses and r.exact is not None for r in found.roots]
-    if not any(p is not None for p in places) and not any(touching):
+    doubled = [not r.crosses and r.exact is not None for r in found.roots]
+    if not any(p is not None for p in places) and not any(doubled):
         return found
     roots = tuple(r if p is None else replace(r, exact=p) for r, p in zip(found.roots, places))
     # where the expression touches 0 its order is even: 2 at least
-    orders = [2 if t else 1 if p is None else order_of(closed(gain), p) or 1 for t, p in zip(touching, places)]
+    orders = [2 if t else 1 if p is None else order_of(closed(gain), p) or 1 for t, p in zip(doubled, places)]
     if found.complete or sum(orders) != found.most:
         return replace(found, roots=roots)
     return replace(found, roots=roots, complete=True, outside=True, reason="")
@@ -484,7 +488,7 @@ def _sign_near_zero(gain, found: Zeros) -> tuple[int, str]:
     return sign_at(gain, low) or sign_at(gain, sp.Rational(3, 2)), message
 
 
-def _chi_at(gain, chi, root: Root) -> Solution:
+def _chi_at(gain, chi, root: RootInterval) -> Solution:
     if chi in (None, sp.oo):
         return no_chi()
     try:
@@ -493,14 +497,14 @@ def _chi_at(gain, chi, root: Root) -> Solution:
         return Solution(sp.oo, Status.NONEXISTENT, None, str(error))
 
 
-def _exactly(gain: sp.Expr, slope: sp.Expr, root: Root) -> Solution:
+def _exactly(gain: sp.Expr, slope: sp.Expr, root: RootInterval) -> Solution:
     form = closed(slope)
     if form.has(Average):
         return slope_at(gain, slope, root)
     return Solution(sp.simplify(form.subs(K, root.exact)), Status.EXACT)
 
 
-def _word(sign: int) -> str:
+def _stability(sign: int) -> str:
     """How a point behaves above which K' - K has this sign (and below which it has the other)."""
     return "stable" if sign < 0 else "unstable" if sign > 0 else "undecided"
 

@@ -30,7 +30,7 @@ FAR = 290  # decades of K around 1 that a walk may cover: what a double can say
 
 
 @dataclass(frozen=True)
-class Root:
+class RootInterval:
     """lo < root < hi, both rational, with certified signs of the expression there; `exact` if it is known exactly."""
 
     lo: sp.Rational
@@ -56,7 +56,7 @@ class Root:
         return float(self.mid)
 
 
-def exact_or_ball(exact: sp.Expr | None, root: Root) -> Solution:
+def exact_or_ball(exact: sp.Expr | None, root: RootInterval) -> Solution:
     if exact is not None:
         return Solution(exact, Status.EXACT)
     with balls.precision(200):
@@ -176,14 +176,14 @@ def _between_ends(node: Average, lo: sp.Expr, hi: sp.Expr, digits: int) -> arb:
     return total
 
 
-def value_at(expr: sp.Expr, root: Root, digits: int = 30) -> arb:
+def value_at(expr: sp.Expr, root: RootInterval, digits: int = 30) -> arb:
     """A ball of expr at a root."""
     if root.exact is not None:
         return evaluate(expr, root.exact, digits)
     return enclose(expr, root.lo, root.hi, digits)
 
 
-def sharpened(expr: sp.Expr, root: Root, digits: int) -> Root:
+def sharpened(expr: sp.Expr, root: RootInterval, digits: int) -> RootInterval:
     """The root with a bracket of relative width 10^-digits, as far as certified signs reach."""
     if root.exact is not None or not root.crosses:
         return root
@@ -337,7 +337,7 @@ def _beyond(expr, a, c, s):
     return None
 
 
-def refine(expr: sp.Expr, bracket: tuple[sp.Expr, sp.Expr], digits: int = 30) -> Root:
+def refine(expr: sp.Expr, bracket: tuple[sp.Expr, sp.Expr], digits: int = 30) -> RootInterval:
     """The bracket narrowed to a relative width of 10^-digits, signs certified at both ends."""
     a, b = bracket
     sign = sign_at(expr, b)
@@ -348,7 +348,7 @@ def refine(expr: sp.Expr, bracket: tuple[sp.Expr, sp.Expr], digits: int = 30) ->
         a, b = _secant(expr, value, a, b, sign, accuracy)
         if accuracy == digits:
             break
-    return Root(a, b, None, sign > 0)
+    return RootInterval(a, b, None, sign > 0)
 
 
 def _evaluator(expr) -> Callable[[sp.Expr, int], arb]:

@@ -19,7 +19,7 @@ from meanfield.functions import balls
 from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.fixed_points.certified_roots import Root, enclose, sign_at
+from meanfield.symbolic.fixed_points.certified_roots import RootInterval, enclose, sign_at
 from meanfield.symbolic.recursion import closed
 
 x = Z[0]
@@ -27,7 +27,7 @@ CLOSE = 1 + sp.Rational(1, 10**9)  # intervals are not made shorter than this ra
 ORDER = 2  # derivatives in log K of a smooth G: higher ones cost more than they save
 
 
-def excluded(expr: sp.Expr, g: sp.Expr | None, found: tuple[Root, ...], low: sp.Expr, high: sp.Expr) -> bool:
+def excluded(expr: sp.Expr, g: sp.Expr | None, found: tuple[RootInterval, ...], low: sp.Expr, high: sp.Expr) -> bool:
     """Whether [low, high] holds no zero of expr besides those found: False where that is not proved.
 
     g: the G with expr = ⟨G⟩_K; None where expr holds point masses, too, so that only its closed form can be used. The

@@ -30,7 +30,7 @@ from meanfield.symbolic.averages.expansions.moments import moment, power_parts
 from meanfield.symbolic.averages.node import Average, outermost
 from meanfield.symbolic.fixed_points.certified_roots import (
     FAR,
-    Root,
+    RootInterval,
     crossings,
     enclose,
     exactly,
@@ -56,7 +56,7 @@ class Zeros:
     whether there are no others; if not, reason says why.
     """
 
-    roots: tuple[Root, ...]
+    roots: tuple[RootInterval, ...]
     most: int | None
     first: int | None
     last: int | None
@@ -173,10 +173,10 @@ def _single(expr, found, first, last, digits) -> Zeros:
 
 def _scale(found: tuple[Segment, ...]) -> sp.Rational:
     """K near the square of where G first changes sign. A point mass at 0 has no size: what follows it says one."""
-    place, _ = _first_run(found)
-    if not place > 0:
-        place = next((hi for _, _, hi in found if hi > 0 and hi.is_finite()), arb(1))
-    size = min(max(float(place), 1e-120), 1e120)
+    point, _ = _first_run(found)
+    if not point > 0:
+        point = next((hi for _, _, hi in found if hi > 0 and hi.is_finite()), arb(1))
+    size = min(max(float(point), 1e-120), 1e120)
     return sp.Rational(float(f"{size**2:.3g}"))
 
 
@@ -221,22 +221,22 @@ def _several(expr, g, masses, found, ends, digits) -> Zeros:
 def _first_run(found) -> tuple[arb, int]:
     """(where the first block of one sign surely still lasts, that sign)."""
     sign = next(s for s, _, _ in found if s)
-    place = arb(0)
+    point = arb(0)
     for s, _, hi in found:
         if s not in (0, sign):
             break
-        place = hi
-    return place, sign
+        point = hi
+    return point, sign
 
 
 def _last_run(found) -> tuple[arb, int]:
     sign = next(s for s, _, _ in reversed(found) if s)
-    place = arb.pos_inf()
+    point = arb.pos_inf()
     for s, lo, _ in reversed(found):
         if s not in (0, sign):
             break
-        place = lo
-    return place, sign
+        point = lo
+    return point, sign
 
 
 @lru_cache(maxsize=128)
@@ -249,8 +249,8 @@ def floor(g: sp.Expr, masses: Masses = ()) -> sp.Rational | None:
     if found is None:
         return None
     with balls.precision(100):
-        place, sign = _first_run(found)
-        a = exactly(place.lower())
+        point, sign = _first_run(found)
+        a = exactly(point.lower())
         if not a > 0:
             return None
         after = _bounds(g, a)
@@ -278,10 +278,10 @@ def ceiling(g: sp.Expr, masses: Masses = ()) -> sp.Rational | None:
     if found is None:
         return None
     with balls.precision(100):
-        place, sign = _last_run(found)
-        if not place.is_finite() or not place > 0:
+        point, sign = _last_run(found)
+        if not point.is_finite() or not point > 0:
             return None
-        b = exactly(place.upper())
+        b = exactly(point.upper())
         before = _absolute(g, b) + sum((abs(balls.constant(w)) for _, w in masses), arb(0))
         if not before.is_finite():
             return None
@@ -434,7 +434,7 @@ def _in_reach(k: sp.Expr | None) -> bool:
     return k is not None and bool(sp.Rational(1, 10**FAR) < k < sp.Integer(10) ** FAR)
 
 
-def _polynomial_roots(expr) -> tuple[Root, ...] | None:
+def _polynomial_roots(expr) -> tuple[RootInterval, ...] | None:
     """The zeros with their multiplicities where the closed form is a polynomial in K with rational coefficients whose
     factors are at most quadratic."""
     if len(expr.atoms(Average)) > 4:
@@ -456,6 +456,6 @@ def _polynomial_roots(expr) -> tuple[Root, ...] | None:
         digits = sp.Rational(sp.Float(sp.N(r, 60), 60))
         near = digits / 10**50
         lo, hi = digits - near, digits + near
-        out.append(Root(lo, hi, r, bool(form.subs(K, hi) > 0), times % 2 == 1))
+        out.append(RootInterval(lo, hi, r, bool(form.subs(K, hi) > 0), times % 2 == 1))
     return tuple(out)
 

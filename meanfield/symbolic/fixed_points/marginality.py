@@ -13,7 +13,7 @@ from meanfield.base.answers.results import MeanFieldError, Solution, Status
 from meanfield.base.symbols import K
 from meanfield.functions import balls, zeros
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.fixed_points.certified_roots import Root, from_ball, sharpened, value_at
+from meanfield.symbolic.fixed_points.certified_roots import RootInterval, from_ball, sharpened, value_at
 from meanfield.symbolic.recursion import closed
 
 LADDER = (25, 50, 100, 200, 310)  # digits of K* and of the averages; a double cannot say an error below 10^-323
@@ -22,7 +22,7 @@ MOST = LADDER[-1] + 20
 HIGHEST = 12  # order of a zero that is looked for
 
 
-def slope_at(gain: sp.Expr, slope: sp.Expr, root: Root) -> Solution:
+def slope_at(gain: sp.Expr, slope: sp.Expr, root: RootInterval) -> Solution:
     """χ, a function of K, at a zero of `gain`: exact where its closed form is free of K or is 1 there, else enclosed so
     that the sign of χ - 1 and its first digits are known, as far as `LADDER` reaches."""
     form = closed(slope)
@@ -60,7 +60,7 @@ def _plus_one(gap: arb) -> Solution:
         return from_ball(1 + gap, most=MOST)
 
 
-def _is_one(gain: sp.Expr, slope: sp.Expr, root: Root) -> bool:
+def _is_one(gain: sp.Expr, slope: sp.Expr, root: RootInterval) -> bool:
     """Whether the closed form of χ is proved to be 1 at the root: solved for K, it gives a zero of `gain` there."""
     if root.exact is not None:
         return zeros.is_zero(slope.subs(K, root.exact) - 1)
@@ -74,7 +74,7 @@ def _is_one(gain: sp.Expr, slope: sp.Expr, root: Root) -> bool:
     return any(zeros.is_zero(gain.subs(K, k)) for k in inside)  # the bracket holds one zero of `gain`
 
 
-def multiple_root(gain: sp.Expr, slope: sp.Expr, root: Root) -> sp.Expr | None:
+def multiple_root(gain: sp.Expr, slope: sp.Expr, root: RootInterval) -> sp.Expr | None:
     """The root exactly, where it is proved to be one at which `gain` = K' - K has a zero of higher order, χ_K = 1.
 
     slope: dK'/dK. No digits tell a triple root from a simple one of a slope near 1: closed forms do, whose zeros of
@@ -169,7 +169,7 @@ def length_of(chi: Solution) -> float:
     return float((1 / size).mid()) if size > 0 else float("nan")
 
 
-def beside_one(chi: Solution) -> str | None:
+def digits_near_one(chi: Solution) -> str | None:
     """χ as text where it is so close to 1 that 12 digits would not show on which side; None elsewhere."""
     if not chi.value.is_number or chi.value in (sp.nan, sp.oo):
         return None

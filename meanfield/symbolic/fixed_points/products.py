@@ -22,7 +22,7 @@ from meanfield.symbolic.fixed_points.half_line import Zeros, zeros
 
 
 @dataclass(frozen=True)
-class Products:
+class ProductMap:
     """c0 + c1 K + Σ a⟨f⟩_K + K Σ b⟨h⟩_K: plain is [(a, f)], times is [(b, h)], which is not empty."""
 
     c0: sp.Expr
@@ -62,7 +62,7 @@ class Products:
         return total, tuple(masses)
 
 
-def products(e: sp.Expr) -> Products | None:
+def products(e: sp.Expr) -> ProductMap | None:
     """The parts of e, all averages over K; None for another form, or one without a term K⟨h⟩."""
     names = {n: sp.Dummy(f"a{i}", real=True) for i, n in enumerate(sorted(outermost(e), key=str)) if n.has(K)}
     if any(n.cov != (K,) or n.mean != (sp.S.Zero,) or any(p.has(K) for p in n.args[3]) for n in names):
@@ -84,7 +84,7 @@ def products(e: sp.Expr) -> Products | None:
             c1 = c
         else:
             c0 = c
-    return Products(c0, c1, tuple(plain), tuple(times)) if times else None
+    return ProductMap(c0, c1, tuple(plain), tuple(times)) if times else None
 
 
 def rises(e: sp.Expr) -> bool:
@@ -120,7 +120,7 @@ def product_zeros(e: sp.Expr, digits: int) -> Zeros | None:
     return replace(searched, most=most, outside=True, complete=True, reason="")
 
 
-def _average(found: Products) -> sp.Expr:
+def _average(found: ProductMap) -> sp.Expr:
     """The slope without c1, as averages."""
     total = sp.S.Zero
     for b, h in found.times:

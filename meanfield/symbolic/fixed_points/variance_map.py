@@ -159,7 +159,7 @@ def _is_bent(folds, probes) -> bool:
 
 
 def increases(step) -> bool:
-    """Whether dF/dK ≥ 0 for every K: the closed form says so, or z G′(z) has no negative part."""
+    """Whether dF/dK ≥ 0 for every K: the closed form has this sign, or z G′(z) has no negative part."""
     g = integrand(step)
     if g is None:
         return _nested_increases(step)

@@ -34,7 +34,7 @@ _X = sp.symbols("x_a x_b x_c", real=True, cls=sp.Dummy)
 
 
 @dataclass(frozen=True)
-class Mixed(Coordinate):
+class AttentionCoordinate(Coordinate):
     """scales[p]·x_p, x the outputs of the heads: of mean 0 with the second moments `law`, and a Gaussian only given
     the softmax of its head."""
 
@@ -81,7 +81,7 @@ class Mixed(Coordinate):
 @rule(Attention)
 def _attention(block: Attention, x: Coordinate, walk: Walk) -> Coordinate:
     """x → the heads' outputs."""
-    x = walk.named(walk.settled(x))
+    x = walk.named(walk.as_gaussian(x))
     if x.positions == 1 and walk.kind == "tokens":
         query, key = (walk(one, x).law for one in (block.query, block.key))
         if block.scale != "1/d":  # per distance/2 of the signal at the block's start
@@ -100,7 +100,7 @@ def _attention(block: Attention, x: Coordinate, walk: Walk) -> Coordinate:
     grams = {name: tuple(made.gram(name, p, q) for p, q in index) for name in value.grams}
     moved = made.beta2 and value.apart * made.rest * overlap_chord(tokens, made.beta2, made.rest)
     one, zero = (sp.S.One,) * x.positions, (sp.S.Zero,) * x.positions
-    return Mixed(Gaussian(x.positions, cov, grams, moved), Z[: x.positions], one, zero, one)
+    return AttentionCoordinate(Gaussian(x.positions, cov, grams, moved), Z[: x.positions], one, zero, one)
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def _alike(value: Coordinate) -> Coordinate:
     the tokens is the same for all of them (`DIFFERENCE`; of the scores it takes the third power)."""
     one, zero = (sp.S.One,), (sp.S.Zero,)
     law = value.law.map(lambda name, _, e: sp.S.Zero if name == DIFFERENCE else e)
-    return Mixed(law, Z[:1], one, zero, one)
+    return AttentionCoordinate(law, Z[:1], one, zero, one)
 
 
 def _normalized(law: Gaussian) -> Gaussian:

@@ -206,7 +206,7 @@ def _batch_norm(block: BatchNorm, x: Coordinate, walk: Walk) -> Coordinate:
         )
     if not x.of_one_node:
         raise MeanFieldError("A BatchNorm right after a Pool or a Gate is not derived; put a Dense between them.")
-    x = walk.named(walk.settled(x))
+    x = walk.named(walk.as_gaussian(x))
     if x.sources:
         raise OpenTangent
     if any(s == 0 for s in x.scales) or x.functions[0].xreplace({Z[0]: sp.S.One}) == x.functions[0]:

@@ -145,7 +145,7 @@ def _shares(sources: tuple[Exprs, ...], law: Gaussian) -> Exprs:
 def _values(law: Gaussian, shares: Exprs) -> Exprs:
     """The next values: K's, J's, Θ's."""
     theta = tuple(t if t == sp.oo else t + s for t, s in zip(law.grams["Theta"], shares))
-    if law.lean is not None:
+    if law.norm_difference is not None:
         return (*_unequal(law), _times(law.grams["J"][2], J_ab), _collect(theta[2], (Theta_ab,)))
     if law.apart is not None:
         J_, Theta_ = law.grams["J"], (_collect(theta[0], (Theta,)), _collect(theta[2], (Theta_ab,)))
@@ -158,8 +158,13 @@ def _values(law: Gaussian, shares: Exprs) -> Exprs:
 
 def _unequal(law: Gaussian) -> Exprs:
     """The next K_aa, K_bb, tilt, distance, K_ab of two inputs of any norms."""
-    assert law.apart is not None and law.lean is not None
-    return (*law.cov[:2], law.tilt() if law.lean else sp.S.Zero, _collect(law.apart, (distance,)), law.cov[2])
+    assert law.apart is not None and law.norm_difference is not None
+    return (
+        *law.cov[:2],
+        law.norm_angle() if law.norm_difference else sp.S.Zero,
+        _collect(law.apart, (distance,)),
+        law.cov[2],
+    )
 
 
 def _collect(e: sp.Expr, symbols) -> sp.Expr:
@@ -278,7 +283,7 @@ def unequal_norms(block: Block, rated: Rates = ()) -> Recursion:
     return recursion_of(start, walk, values, *before, name="unequal_norms", closer=nearer)
 
 
-def without_tilt(recursion: Recursion) -> Recursion:
+def without_norm_angle(recursion: Recursion) -> Recursion:
     """The same maps in the state without `tilt`, as definitions and not as what floats can follow."""
     if "tilt" not in recursion.names:
         return recursion
@@ -330,7 +335,7 @@ def skip_strength(block: Block) -> sp.Symbol | None:
     return None
 
 
-def settles_at_once(block: Block) -> bool:
+def converges_at_once(block: Block) -> bool:
     """Whether K' = (constant) + μ²K: a LayerNorm hides K from the branch."""
     recursion = one_input(block).only("K")
     mu, skip = skip_strength(block), skip_of(block)

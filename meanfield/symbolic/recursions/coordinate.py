@@ -37,16 +37,16 @@ class Gaussian:
     """The law of z over positions, and the Gram matrices of its tangents, entries in the order of `pairs`.
 
     cov: ⟨z_p z_q⟩; grams: field → Σ_j ⟨∂_j z_p ∂_j z_q⟩, the sum over what the field differentiates by; apart: of two
-    positions, ⟨(z_a - z_b)²⟩ as a multiple of its value `distance` at the block's start, where it is carried; lean:
-    ⟨z_a² - z_b²⟩/√distance, None or 0 where both have one variance; turned: the share of directions in `apart`,
-    2(sd(z_a) sd(z_b) - ⟨z_a z_b⟩), carried beside `lean` and made of positive terms as it is.
+    positions, ⟨(z_a - z_b)²⟩ as a multiple of its value `distance` at the block's start, where it is carried;
+    norm_difference: ⟨z_a² - z_b²⟩/√distance, None or 0 where both have one variance; turned: the share of directions in
+    `apart`, 2(sd(z_a) sd(z_b) - ⟨z_a z_b⟩), which goes with `norm_difference` and is made of positive terms as it is.
     """
 
     positions: int
     cov: Exprs
     grams: dict[str, Exprs] = field(default_factory=dict)
     apart: sp.Expr | None = None
-    lean: sp.Expr | None = None
+    norm_difference: sp.Expr | None = None
     turned: sp.Expr | None = None
 
     def variance(self, p: int) -> sp.Expr:
@@ -66,29 +66,29 @@ class Gaussian:
         """The same for two positions, their covariance by way of how far they are apart, where that is carried."""
         if self.apart is None or (p, q) != (0, 1):
             return self.over(p, q)
-        if not self.lean:
+        if not self.norm_difference:
             return self.cov[p], self.cov[p] - self.apart / 2, self.cov[q]
         assert self.turned is not None
         a, b = self.cov[p], self.cov[q]
         return a, sp.sqrt(a) * sp.sqrt(b) - self.turned / 2, b
 
-    def tilt(self) -> sp.Expr:
+    def norm_angle(self) -> sp.Expr:
         """The angle whose sine is (sd(z_a) - sd(z_b))/√⟨(z_a - z_b)²⟩, by the two shares of the distance: near ±π/2 its
         sine does not tell it."""
-        assert self.lean is not None and self.turned is not None
-        norms = self.lean / (sp.sqrt(self.cov[0]) + sp.sqrt(self.cov[1]))
+        assert self.norm_difference is not None and self.turned is not None
+        norms = self.norm_difference / (sp.sqrt(self.cov[0]) + sp.sqrt(self.cov[1]))
         if norms == sp.sin(tilt) and self.turned == distance * sp.cos(tilt) ** 2:
             return tilt
         return sp.atan2(norms, sp.sqrt(per(self.turned, distance)))
 
     def map(self, function) -> Gaussian:
-        """`function(field or "K", entry, expression)` applied to every entry ("apart", "lean" and "turned" at the entry
-        of both)."""
+        """`function(field or "K", entry, expression)` applied to every entry ("apart", "norm_difference" and "turned"
+        at the entry of both)."""
 
         def each(name: str, entries: Exprs) -> Exprs:
             return tuple(function(name, pq, e) for pq, e in zip(pairs(self.positions), entries))
 
-        of_both = (("apart", self.apart), ("lean", self.lean), ("turned", self.turned))
+        of_both = (("apart", self.apart), ("norm_difference", self.norm_difference), ("turned", self.turned))
         both = [None if e is None else function(n, (0, 1), e) for n, e in of_both]
         return Gaussian(self.positions, each("K", self.cov), {n: each(n, g) for n, g in self.grams.items()}, *both)
 
@@ -163,7 +163,7 @@ class Coordinate:
         """⟨(x_a - x_b)²⟩ of two positions."""
         law = self.law
         assert law.apart is not None
-        if not law.lean:  # one variance
+        if not law.norm_difference:  # one variance
             moved = sp.S.One if self.is_linear else stretch(self.functions[0], law.variance(0), law.apart)
             return self.scales[0] ** 2 * moved * law.apart
         a, b = self.scales
@@ -172,33 +172,33 @@ class Coordinate:
             assert law.turned is not None
             return a * b * law.turned
         A, B, _ = law.cov
-        return a**2 * law.apart * chord(self._shared(), A, B, law.apart, law.tilt())
+        return a**2 * law.apart * chord(self._shared(), A, B, law.apart, law.norm_angle())
 
-    def lean(self) -> sp.Expr:
+    def norm_difference(self) -> sp.Expr:
         """⟨x_a² - x_b²⟩/√distance."""
         law, (a, b) = self.law, self.scales
-        if not law.lean:
-            return law.lean
+        if not law.norm_difference:
+            return law.norm_difference
         if self.is_linear and a != b:
             self._require_one_norm()
             return sp.S.Zero
         square = pieces(self._shared(), Z[0]).map(lambda e: e**2).expr
-        return a**2 * law.lean * rise(square, *law.cov[:2])
+        return a**2 * law.norm_difference * rise(square, *law.cov[:2])
 
     def turned(self) -> sp.Expr:
         """2(sd(x_a) sd(x_b) - ⟨x_a x_b⟩), sd the root of the second moment."""
         law, (a, b) = self.law, self.scales
         assert law.apart is not None and law.turned is not None
-        if not law.lean:
+        if not law.norm_difference:
             return self.apart()
         if self.is_linear:
             return a * b * law.turned
         A, B, _ = law.cov
-        return a**2 * law.apart * turn(self._shared(), A, B, law.apart, law.tilt())
+        return a**2 * law.apart * turn(self._shared(), A, B, law.apart, law.norm_angle())
 
     def norms(self) -> sp.Expr:
         """(sd(x_a) - sd(x_b))/√distance."""
-        return self.lean() / (sp.sqrt(self.moment(0, 0)) + sp.sqrt(self.moment(1, 1)))
+        return self.norm_difference() / (sp.sqrt(self.moment(0, 0)) + sp.sqrt(self.moment(1, 1)))
 
     def _shared(self) -> sp.Expr:
         """f, where both positions have the same function, up to a constant factor that they have, too."""

@@ -147,7 +147,7 @@ class Walk:
 
         # two inputs of one norm, and any two of a batch, share what belongs to each
         known_apart: list[sp.Expr] = []
-        same = x.positions > 1 and (bool(self.kind) or (x.law.apart is not None and not x.law.lean))
+        same = x.positions > 1 and (bool(self.kind) or (x.law.apart is not None and not x.law.norm_difference))
 
         def name(letter: str, pq: tuple[int, int], e: sp.Expr) -> sp.Expr:
             if letter in ("apart", "turned"):
@@ -158,9 +158,9 @@ class Walk:
                 found = distance * self._let(f"{stem}[{index}]", per(e, distance), nonnegative=True)
                 known_apart.append(found)
                 return found
-            if letter == "lean":
+            if letter == "norm_difference":
                 index = 1 + sum(s.name.startswith("lean[") for s, _ in self.lets)
-                return e if e in (0, x.law.lean) and not e.has(Rise) else self._let(f"lean[{index}]", e)
+                return e if e in (0, x.law.norm_difference) and not e.has(Rise) else self._let(f"lean[{index}]", e)
             stem = LETTERS.get(letter, "chi") + ("" if same and pq[0] == pq[1] else SUFFIXES[x.positions][pq])
             known = [s for s, value in self.lets if value == e and s.name.startswith(f"{stem}[")]
             if same and known:
@@ -234,14 +234,14 @@ class Walk:
         inside = [(c * sp.diff(f, symbol), rate) for symbol, rate in self._through(f)]
         return [(f - m, self.slope(x.scales[0])), (-c, self.slope(x.shifts[0])), *inside]
 
-    def settled(self, x: Coordinate) -> Coordinate:
+    def as_gaussian(self, x: Coordinate) -> Coordinate:
         """The same coordinate with a linear one taken as the Gaussian itself."""
         if not x.is_linear or all(s == 1 for s in x.scales):
             return x
         back = {z: z / s for z, s in zip(Z, x.scales)}
 
         def scaled(name: str, pq: tuple[int, int], e: sp.Expr) -> sp.Expr:
-            if name in ("lean", "turned") or (name == "apart" and x.law.lean):
+            if name in ("norm_difference", "turned") or (name == "apart" and x.law.norm_difference):
                 return getattr(x, name)()
             if name in ("K", "apart"):
                 return tidy(x.scales[pq[0]] * x.scales[pq[1]] * e)
@@ -257,7 +257,7 @@ class Walk:
 
     def ended(self, block: Block, x: Coordinate) -> Coordinate:
         """The coordinate that leaves the whole block, which must be Gaussian."""
-        end = self.settled(self(block, x))
+        end = self.as_gaussian(self(block, x))
         if not end.is_linear:
             raise MeanFieldError(
                 f"The block {block} does not end in Dense, so its output is not Gaussian; end it with Dense()."

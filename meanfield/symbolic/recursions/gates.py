@@ -120,26 +120,26 @@ class Gated(Coordinate):
         u, phi = self.value, self._phi
         mean_u, mean_phi = (self._u(0, 0) + self._u(1, 1)) / 2, (phi.moment(0, 0) + phi.moment(1, 1)) / 2
         moved = (mean_u + self._u(0, 1)) / 2 * phi.apart() + (mean_phi + phi.moment(0, 1)) / 2 * u.apart
-        if u.lean:
-            moved += u.lean * phi.lean() * distance / 2
+        if u.norm_difference:
+            moved += u.norm_difference * phi.norm_difference() * distance / 2
         return self.scales[0] ** 2 * moved
 
     def turned(self) -> sp.Expr:
         """√(UM) √(U′M′) - U_ab M_ab, twice, by what u and φ(v) turn."""
         u, phi = self.value, self._phi
         assert u is not None and u.turned is not None
-        if not u.lean:
+        if not u.norm_difference:
             return self.apart()
         size = sp.sqrt(self._u(0, 0)) * sp.sqrt(self._u(1, 1))
         return self.scales[0] ** 2 * (u.turned * phi.moment(0, 1) + size * phi.turned())
 
-    def lean(self) -> sp.Expr:
+    def norm_difference(self) -> sp.Expr:
         assert self.value is not None
-        if not self.value.lean:
-            return self.value.lean
+        if not self.value.norm_difference:
+            return self.value.norm_difference
         mean_u = (self._u(0, 0) + self._u(1, 1)) / 2
         mean_phi = (self._phi.moment(0, 0) + self._phi.moment(1, 1)) / 2
-        return self.scales[0] ** 2 * (self.value.lean * mean_phi + mean_u * self._phi.lean())
+        return self.scales[0] ** 2 * (self.value.norm_difference * mean_phi + mean_u * self._phi.norm_difference())
 
     def drawn_along(self, slope) -> sp.Expr:
         """x = c u φ(v): by the slopes of V in ⟨φ′²⟩, by u and v together, and by those of c."""
@@ -164,7 +164,7 @@ def _without_pieces(f: sp.Expr) -> sp.Expr:
 @rule(Gate)
 def _gate(block: Gate, x: Coordinate, walk: Walk) -> Coordinate:
     """x → u φ(v)."""
-    x = walk.named(walk.settled(x))
+    x = walk.named(walk.as_gaussian(x))
     u = walk.named(walk(block.value, x))
     v = u if block.gate == block.value else walk.named(walk(block.gate, x))
     phi = activation(block.activation).pieces.expr

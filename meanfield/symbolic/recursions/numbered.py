@@ -36,7 +36,7 @@ class Numbered(Walk):
 def _counted(block: Counted, x: Coordinate, walk: Walk) -> Coordinate:
     """A Dense, and tangents of its own that start at its outputs."""
     assert isinstance(walk, Numbered)
-    x = walk.named(walk.settled(x))
+    x = walk.named(walk.as_gaussian(x))
     out, own = RULES[Dense](block, x, walk), walk.field_of(block.number)
 
     def started(name: str, pq: tuple[int, int], e: sp.Expr) -> sp.Expr:

@@ -82,7 +82,11 @@ class Pooled(Coordinate):
             own = {
                 group_functions.STRETCH: (law.variance(0), law.apart),
                 group_functions.RISE: law.cov[:2],
-                group_functions.CHORD: (*law.cov[:2], law.apart, law.tilt() if law.lean else sp.S.Zero),
+                group_functions.CHORD: (
+                    *law.cov[:2],
+                    law.apart,
+                    law.norm_angle() if law.norm_difference else sp.S.Zero,
+                ),
             }
             variables = own[what] if what in own else law.near(p, q)
         f = self.functions[p].xreplace({Z[p]: Z[0]})
@@ -122,7 +126,9 @@ class Pooled(Coordinate):
             return self._group(group_functions.PRODUCT, p, q)
         if self.powers is None:
             self._same_function(p, q)
-            if self.law.apart is not None and not self.law.lean:  # of one norm: the distance is an integral less
+            if (
+                self.law.apart is not None and not self.law.norm_difference
+            ):  # of one norm: the distance is an integral less
                 return self.second(p) - self._stretched() / 2
             return MaxProduct(Integrand(self.functions[0]), self.law.near(p, q), self.size, self.kind)
         return self._paired(lambda j, k: mean_of(self.functions[p] ** j * self.functions[q] ** k, self.law.over(p, q)))
@@ -136,13 +142,13 @@ class Pooled(Coordinate):
 
     def turned(self) -> sp.Expr:
         """By difference: of a function of several nodes no positive form is derived."""
-        return self.apart() - distance * self.norms() ** 2 if self.law.lean else self.apart()
+        return self.apart() - distance * self.norms() ** 2 if self.law.norm_difference else self.apart()
 
-    def lean(self) -> sp.Expr:
+    def norm_difference(self) -> sp.Expr:
         """⟨f_a² - f_b²⟩/√distance."""
         law = self.law
-        if not law.lean:
-            return law.lean
+        if not law.norm_difference:
+            return law.norm_difference
         self._same_function(0, 1)
         A, B = law.cov[:2]
         if self.mirrored:
@@ -151,7 +157,7 @@ class Pooled(Coordinate):
             grown = self._group(group_functions.RISE, 0, 1)
         else:
             grown = self._risen()
-        return self.scales[0] ** 2 * law.lean * grown
+        return self.scales[0] ** 2 * law.norm_difference * grown
 
     def _risen(self) -> sp.Expr:
         """(⟨f²⟩ - ⟨f²⟩)/(K_aa - K_bb) of a polynomial: of products of moments, one factor after the other."""
@@ -172,9 +178,12 @@ class Pooled(Coordinate):
         assert self.powers is not None and self.law.apart is not None
         law, f = self.law, self.functions[0]
         A, B = law.cov[:2]
-        both = chord(f, A, B, law.apart, law.tilt()) * per(law.apart, distance)  # ⟨(φ_a - φ_b)²⟩ per distance
+        both = chord(f, A, B, law.apart, law.norm_angle()) * per(law.apart, distance)  # ⟨(φ_a - φ_b)²⟩ per distance
         wide = sp.sqrt(A + B - 2 * law.cov[2]) / sp.sqrt(per(law.apart, distance))  # √distance, as a value
-        first, second = law.lean * rise(f, A, B), law.lean * rise(_power(f, 2), A, B)  # ⟨φ_a - φ_b⟩, … per √distance
+        first, second = (
+            law.norm_difference * rise(f, A, B),
+            law.norm_difference * rise(_power(f, 2), A, B),
+        )  # ⟨φ_a - φ_b⟩, … per √distance
         at_both = self._between(0, 1, 1, 1, False)
 
         def moving(k: int, at: int | None) -> sp.Expr:  # ⟨(φ_a - φ_b) φ_at⟩; None: times 1
@@ -206,7 +215,7 @@ class Pooled(Coordinate):
     def apart(self) -> sp.Expr:
         assert self.law.apart is not None
         apart = self.law.apart
-        if self.law.lean:
+        if self.law.norm_difference:
             self._same_function(0, 1)
             if self.scales[0] != self.scales[1]:
                 raise MeanFieldError(
@@ -343,7 +352,7 @@ def _pool(block: Pool, x: Coordinate, walk: Walk) -> Coordinate:
         )
     if x.sources:
         raise OpenTangent  # of a trained LayerNorm before a Pool: Θ is left out
-    x = walk.named(walk.settled(x))
+    x = walk.named(walk.as_gaussian(x))
     if any(map(holds_state, x.scales)) or any(s != 0 for s in x.shifts):
         raise MeanFieldError(
             "A Pool right after a LayerNorm on activations is not derived; put the Pool before the LayerNorm."

@@ -39,7 +39,7 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
     mixes = block.axis == "tokens"
     if mixes and walk.kind != "tokens":
         raise refusal(block)
-    x = walk.named(walk.settled(x))
+    x = walk.named(walk.as_gaussian(x))
     w, b = walk.deviation(block.sigma_w), walk.deviation(block.sigma_b)
 
     def variance(p: int, q: int) -> sp.Expr:
@@ -54,8 +54,8 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
             return variance(*pq)
         if name == "apart":
             return w**2 * x.apart()
-        if name == "lean":
-            return w**2 * x.lean()
+        if name == "norm_difference":
+            return w**2 * x.norm_difference()
         if name == "turned":
             return w**2 * x.turned() + _turned_by_bias(w, b, x)
         pushed = sp.S.Zero if w == 0 else walk.tangent(x, name, *pq)  # without weights nobody sees where φ jumps
@@ -73,7 +73,7 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
 def _turned_by_bias(w: sp.Expr, b: sp.Expr, x: Coordinate) -> sp.Expr:
     """What a bias that both inputs share turns two coordinates of different norms by: b² and w²⟨x²⟩ add up to other
     ratios at either of them."""
-    if b == 0 or not x.law.lean:
+    if b == 0 or not x.law.norm_difference:
         return sp.S.Zero
     A, B = x.moment(0, 0), x.moment(1, 1)
     both = sp.sqrt(w**2 * A + b**2) * sp.sqrt(w**2 * B + b**2) + w**2 * sp.sqrt(A) * sp.sqrt(B) + b**2
@@ -82,10 +82,10 @@ def _turned_by_bias(w: sp.Expr, b: sp.Expr, x: Coordinate) -> sp.Expr:
 
 def _turned_by_skip(one: Gaussian, other: Gaussian, strength: sp.Expr) -> sp.Expr:
     """What two independent Gaussians, added with strengths 1 and μ, turn beside what each of them does."""
-    if strength == 0 or not (one.lean or other.lean):
+    if strength == 0 or not (one.norm_difference or other.norm_difference):
         return sp.S.Zero
     (A, B), (C, D) = (tuple(map(sp.sqrt, law.cov[:2])) for law in (one, other))
-    across = A * other.lean / (C + D) - C * one.lean / (A + B)
+    across = A * other.norm_difference / (C + D) - C * one.norm_difference / (A + B)
     whole = sp.sqrt(A**2 + strength**2 * C**2) * sp.sqrt(B**2 + strength**2 * D**2)
     return 2 * distance * (strength * across) ** 2 / (whole + A * B + strength**2 * C * D)
 
@@ -105,7 +105,7 @@ def _nonlinearity(block: Nonlinearity, x: Coordinate, walk: Walk) -> Coordinate:
     if joint is not None:
         return joint
     if any(map(holds_state, x.scales)):  # a constant factor stays inside φ, whose averages are over the same variance
-        x = walk.settled(x)
+        x = walk.as_gaussian(x)
     x = walk.with_constants(walk.named(x))
     phi = record.pieces
     slope = phi.diff() if x.sources else phi
@@ -189,11 +189,11 @@ def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
                 "depends on widths, which the theory does not know; take Dense(sigma_w=1, sigma_b=0)."
             )
         return _inner_skip(block.branch, shortcut, strength, x, walk)
-    x = walk.named(walk.settled(x))
+    x = walk.named(walk.as_gaussian(x))
     if x.sources and not all(mixes):
         raise OpenTangent
     # where both ways have a Dense, each adds its own share of what trains before them
-    ends = [walk.settled(walk(part, x)) for part in (block.branch, shortcut)]
+    ends = [walk.as_gaussian(walk(part, x)) for part in (block.branch, shortcut)]
     if all(end.is_linear for end in ends) and any(end.sources for end in ends):
         raise OpenTangent
     for end in ends:
@@ -208,7 +208,7 @@ def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
         return tuple(sp.oo if sp.oo in (a, b) else a + strength**2 * b for a, b in zip(entries, others))
 
     grams = {name: added(new.grams[name], old.grams[name]) for name in new.grams}
-    pairs_of = ((new.apart, old.apart), (new.lean, old.lean))
+    pairs_of = ((new.apart, old.apart), (new.norm_difference, old.norm_difference))
     both = [None if a is None or b is None else a + strength**2 * b for a, b in pairs_of]
     if new.turned is not None and old.turned is not None:
         both.append(new.turned + strength**2 * old.turned + _turned_by_skip(new, old, strength))

@@ -98,15 +98,15 @@ class Atoms:
 
     def of(self, e: object) -> Exact:
         """A number as a coefficient: a rational as it is, else a rational times an atom."""
-        front, rest = sp.sympify(e).as_coeff_Mul()
+        front, remainder = sp.sympify(e).as_coeff_Mul()
         if not front.is_Rational:
-            front, rest = sp.S.One, sp.sympify(e)
-        if rest == 1 or front == 0:
+            front, remainder = sp.S.One, sp.sympify(e)
+        if remainder == 1 or front == 0:
             return of(rational(front))
-        if rest not in self.index:
-            self.index[rest] = len(self.found)
-            self.found.append(rest)
-        return Exact({((self.index[rest], 1),): rational(front)})
+        if remainder not in self.index:
+            self.index[remainder] = len(self.found)
+            self.found.append(remainder)
+        return Exact({((self.index[remainder], 1),): rational(front)})
 
     def product(self, e: sp.Expr) -> Exact:
         """A product of powers as one of atoms' powers, so that π and 1/π cancel."""

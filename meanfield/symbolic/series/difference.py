@@ -34,7 +34,7 @@ class NotFar(Exception):
 def solved(calc: Calculus, m: Truncated, s: Truncated, free: Callable[[], Exact]) -> Truncated:
     """x with x_{l+1} = m_l x_l + s_l, m = μ^l-free: m.rate says which exponential the solution without s has, and
     m.terms are 1 + h. free: the constant of the start, asked for where it is not covered by what is left out."""
-    sourceless = not s.terms and s.rest is None
+    sourceless = not s.terms and s.remainder is None
     order = 1 if sourceless else calc.compare(m.rate, s.rate)
     if order < 0:
         return _forced(calc, m, s)
@@ -71,8 +71,8 @@ def _linear(calc: Calculus, a: Exact) -> tuple[fmpq, fmpq] | None:
         return None
     lam = calc.atoms.of(calc.irrational)
     (monomial,) = lam.terms
-    rest = {k: c for k, c in a.terms.items() if k not in ((), monomial)}
-    if rest:
+    remainder = {k: c for k, c in a.terms.items() if k not in ((), monomial)}
+    if remainder:
         return None
     return a.terms.get((), fmpq(0)), a.terms.get(monomial, fmpq(0)) / lam.terms[monomial]
 
@@ -83,26 +83,26 @@ def _homed(calc: Calculus, m: Truncated, s: Truncated, home: Key, free: Callable
     if any(m.rate):
         s = calc.scaled(s, calc.base(tuple(-r for r in m.rate)))
     edge, near = calc.edge(s), calc.edge(m)
-    rest = edge + 1 if edge is not None else None
+    remainder = edge + 1 if edge is not None else None
     if near is not None:
         most = max([calc.size(home), *(calc.size(k) + 1 for k in s.terms)])
         bound = near + 1 + most
-        rest = bound if rest is None else max(rest, bound)
+        remainder = bound if remainder is None else max(remainder, bound)
     start: Series = {}
-    if rest is None or calc.size(home) > rest:
+    if remainder is None or calc.size(home) > remainder:
         start = {home: c} if (c := free()) else {}
-    x = _iterated(calc, slow, s, (-home[0], -home[1]), rest, start)
-    lead = calc.lead(calc.made(x, any_logs(rest), rate))
+    x = _iterated(calc, slow, s, (-home[0], -home[1]), remainder, start)
+    lead = calc.lead(calc.made(x, any_logs(remainder), rate))
     if near is not None and lead is not None:
         bound = near + 1 + calc.size(lead)
-        rest = bound if edge is None else max(edge + 1, bound)
-    return calc.made(x, any_logs(rest), rate)
+        remainder = bound if edge is None else max(edge + 1, bound)
+    return calc.made(x, any_logs(remainder), rate)
 
 
 def _iterated(
-    calc: Calculus, slow: Truncated, s: Truncated, slope: tuple[fmpq, fmpq], rest: fmpq | None, start: Series
+    calc: Calculus, slow: Truncated, s: Truncated, slope: tuple[fmpq, fmpq], remainder: fmpq | None, start: Series
 ) -> Series:
-    ring = calc.ring(any_logs(rest))
+    ring = calc.ring(any_logs(remainder))
     source, own = (scaled(one.terms, ONE, key(1)) for one in (s, slow))
 
     def right(x: Series) -> Series:
@@ -117,15 +117,15 @@ def _forced(calc: Calculus, m: Truncated, s: Truncated) -> Truncated:
     ratio = calc.base(tuple(x + y for x, y in zip(m.rate, back)))
     source = scaled(s.terms, calc.base(back))
     front = calc.atoms.reciprocal(ONE - ratio)
-    rest = s.rest
-    if m.rest is not None and (most := calc.lead(s)) is not None:
-        rest = calc.order.largest(rest, shifted(m.rest, most))
+    remainder = s.remainder
+    if m.remainder is not None and (most := calc.lead(s)) is not None:
+        remainder = calc.order.largest(remainder, shifted(m.remainder, most))
     slow = {k: c * ratio for k, c in m.terms.items() if k != UNIT}
-    ring = calc.ring(rest)
+    ring = calc.ring(remainder)
 
     def answer(y: Series) -> Series:
-        change = plus(calc.later(Truncated(y, rest, ())).terms, scaled(y, of(fmpq(-1))))
+        change = plus(calc.later(Truncated(y, remainder, ())).terms, scaled(y, of(fmpq(-1))))
         right = plus(source, ring.product(slow, y), scaled(change, of(fmpq(-1))))
-        return calc.made(ring.cut(scaled(right, front)), rest, ()).terms  # as `later` has it
+        return calc.made(ring.cut(scaled(right, front)), remainder, ()).terms  # as `later` has it
 
-    return calc.made(put_in(answer, "a sequence"), rest, s.rate)
+    return calc.made(put_in(answer, "a sequence"), remainder, s.rate)

@@ -75,7 +75,7 @@ class ExponentialSums:
         home = self._home(x)
         if home is None:
             return tuple(terms), "exponential" if any(s.small for s in x.values()) else "zero", sp.S.Zero
-        edge = x[home].rest
+        edge = x[home].remainder
         assert edge is not None
         power, logs = self._power(edge), expression(edge[2])
         last = (terms[-1].power, terms[-1].logs, terms[-1].rates) if terms else None
@@ -122,7 +122,7 @@ class ExponentialSums:
                 for one, other, rates in ((x, y, s), (y, x, r)):
                     lead = self.calculus.lead(other)
                     if one.small and lead is not None and self._growth(rates)[0] > 0:  # small times e^x: below e^x
-                        rest = self.calculus.order.largest(made.rest, _less_than(lead))
+                        rest = self.calculus.order.largest(made.remainder, _less_than(lead))
                         made = self.calculus.made(made.terms, rest, ())
                 found.append({_term(sp.S.One, rates=r).times(_term(sp.S.One, rates=s)).rates: made})
         return self.plus(*found)
@@ -166,7 +166,7 @@ class ExponentialSums:
 
     def _home(self, x: Sum) -> Rates | None:
         """The exponential of what is left out."""
-        return max((r for r, s in x.items() if s.rest is not None), key=self._growth, default=None)
+        return max((r for r, s in x.items() if s.remainder is not None), key=self._growth, default=None)
 
     def _reduced(self, x: Sum) -> Sum:
         """Without the exponentials that are below what is left out; where that is below every power, it stands with
@@ -178,7 +178,7 @@ class ExponentialSums:
         kept = {
             r: replace(s, small=False)
             for r, s in x.items()
-            if (s.terms or s.rest is not None)
+            if (s.terms or s.remainder is not None)
             and (edge is None or self._growth(r) >= edge)
             and not (small and self._growth(r)[0] < 0)
         }

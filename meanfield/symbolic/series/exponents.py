@@ -24,7 +24,7 @@ LARGEST = 10**6  # coefficient of an integer relation that is looked for
 NONE = fmpq(0)
 
 
-class NoFurther(MeanFieldError):
+class NoHigherOrder(MeanFieldError):
     """Further terms are not derived here; the sentence says why."""
 
 
@@ -38,13 +38,13 @@ class Span:
 
     def __add__(self, other: Span | fmpq | int) -> Span | fmpq:
         if not isinstance(other, Span):
-            return self._beside(other)
+            return self._rational_only(other)
         total = dict(self.parts)
         for i, c in other.parts:
             total[i] = total.get(i, NONE) + c
         return span(total)
 
-    def _beside(self, other: fmpq | int) -> Span:
+    def _rational_only(self, other: fmpq | int) -> Span:
         if other != 0:
             raise TypeError("a rational is kept apart from the irrational part of an exponent")
         return self
@@ -58,7 +58,7 @@ class Span:
         return self + -other
 
     def __rsub__(self, other: fmpq | int) -> Span:
-        return -self._beside(other)
+        return -self._rational_only(other)
 
     def __mul__(self, c: fmpq | int) -> Span | fmpq:
         return span({i: x * c for i, x in self.parts})
@@ -114,12 +114,14 @@ class Basis:
         a sum that it is not proved to be."""
         number = sp.sympify(number)
         if number.free_symbols:
-            raise NoFurther(f"Further terms need a number for {what}, which is {number}; give the σ's and β's numbers.")
+            raise NoHigherOrder(
+                f"Further terms need a number for {what}, which is {number}; give the σ's and β's numbers."
+            )
         held = any(hasattr(n, "tex_letter") for n in sp.preorder_traversal(number))
-        front, rest = (number if held else sp.expand(number)).as_coeff_Add()
+        front, remainder = (number if held else sp.expand(number)).as_coeff_Add()
         a: Any = rational(front)
         b: Any = NONE
-        for term in (rest,) if held else sp.Add.make_args(rest):
+        for term in (remainder,) if held else sp.Add.make_args(remainder):
             if term != 0:
                 c, name = term.as_coeff_Mul()
                 more, part = self._named(self._kept(name) if held else name, what)
@@ -151,7 +153,9 @@ class Basis:
             a, *parts = relation
             guess = sp.Add(expression(a), *[expression(c) * n for c, n in zip(parts, self.names)])
             if not is_zero(value - guess):
-                raise NoFurther(f"Whether {what}, {name}, is {guess} is not decided, and a logarithm depends on it.")
+                raise NoHigherOrder(
+                    f"Whether {what}, {name}, is {guess} is not decided, and a logarithm depends on it."
+                )
             return a, span(dict(enumerate(parts)))
         self.names.append(name)
         self.values.append(rational(sp.Rational(digits)))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from flint import fmpq
 
 from meanfield.symbolic.series.coefficients import ONE, Exact, of
-from meanfield.symbolic.series.exponents import NONE, NoFurther
+from meanfield.symbolic.series.exponents import NONE, NoHigherOrder
 from meanfield.symbolic.series.ring import UNIT, Key, Part, Ring, Series, binomial, key, over, plus, scaled
 
 ROUNDS = 200
@@ -29,7 +29,7 @@ def put_in(answer: Callable[[Series], Series], what: str) -> Series:
         if new == x:
             return x
         x = new
-    raise NoFurther(f"The expansion of {what} at large depth does not converge.")
+    raise NoHigherOrder(f"The expansion of {what} at large depth does not converge.")
 
 
 def balanced(

@@ -18,7 +18,7 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of
-from meanfield.symbolic.series.exponents import NONE, Basis, NoFurther, Span
+from meanfield.symbolic.series.exponents import NONE, Basis, NoHigherOrder, Span
 
 Part = Any  # fmpq or Span; 0 is the fmpq
 Key = tuple[fmpq, Part, fmpq, int]  # (a, b, r, s) of l^{a + b} (log l)^r (log log l)^s
@@ -57,12 +57,12 @@ def any_logs(p: int | fmpq | None) -> Key | None:
     return None if p is None else (fmpq(p), NONE, MANY, 0)
 
 
-def shifted(rest: Key | None, by: Key) -> Key | None:
+def shifted(remainder: Key | None, by: Key) -> Key | None:
     """What is left out, times l^…: l^p times every power of log l stays that."""
-    if rest is None:
+    if remainder is None:
         return None
-    a, b, r, s = times(rest, by)
-    return (a, b, MANY, 0) if MANY in (rest[2], by[2]) else (a, b, r, s)
+    a, b, r, s = times(remainder, by)
+    return (a, b, MANY, 0) if MANY in (remainder[2], by[2]) else (a, b, r, s)
 
 
 def plus(*series: Series) -> Series:
@@ -130,7 +130,7 @@ class Ring:
             assert self.basis is not None
             if abs(a + self.worth(b)) < NEAR:
                 number = self.basis.expr(a, b)
-                raise NoFurther(
+                raise NoHigherOrder(
                     f"Further terms were asked for where two exponents differ by {number}, less than 1e-30; no order "
                     "of what follows is derived there."
                 )

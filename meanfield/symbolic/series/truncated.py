@@ -42,11 +42,11 @@ Rate = tuple[fmpq, ...]  # exponents of the bases of exponentials
 
 @dataclass(frozen=True)
 class Truncated:
-    """ρ^l times a series in l and log l, known down to (excluding) the size of rest, the key of a power of l and of
-    log l; None: nothing is left out but what is exponentially smaller. small: whether that may be, for who asks."""
+    """ρ^l times a series in l and log l, known down to (excluding) the size of `remainder`, the key of a power of l and
+    of log l; None: nothing is left out but what is exponentially smaller. small: whether that may be, for who asks."""
 
     terms: Series
-    rest: Key | None = None
+    remainder: Key | None = None
     rate: Rate = ()
     small: bool = False
 
@@ -80,8 +80,8 @@ class Calculus:
     most: int = MOST
     counted: bool = False
 
-    def ring(self, rest: Key | None = None) -> Ring:
-        floor = self.deep if rest is None or self.counted else -self.size(rest)
+    def ring(self, remainder: Key | None = None) -> Ring:
+        floor = self.deep if remainder is None or self.counted else -self.size(remainder)
         return Ring(self.atoms, floor, self.depth, self.irrational, self.value, None, self.basis, self.most)
 
     @cached_property
@@ -95,12 +95,12 @@ class Calculus:
 
     def edge(self, x: Truncated) -> fmpq | None:
         """The power of l of what is left out; None for nothing."""
-        return None if x.rest is None else self.size(x.rest)
+        return None if x.remainder is None else self.size(x.remainder)
 
-    def made(self, terms: Series, rest: Key | None, rate: Rate, small: bool = False) -> Truncated:
-        """Without the terms that `rest` covers, and those that are 0."""
-        kept = {k: c for k, c in self.order.above(terms, rest).items() if not self._nothing(c)}
-        return Truncated(kept, rest, rate, small)
+    def made(self, terms: Series, remainder: Key | None, rate: Rate, small: bool = False) -> Truncated:
+        """Without the terms that `remainder` covers, and those that are 0."""
+        kept = {k: c for k, c in self.order.above(terms, remainder).items() if not self._nothing(c)}
+        return Truncated(kept, remainder, rate, small)
 
     def _nothing(self, c: Exact) -> bool:
         return not c or (self.is_zero is not None and c.number is None and self.is_zero(c))
@@ -111,7 +111,7 @@ class Calculus:
 
     def lead(self, x: Truncated) -> Key | None:
         """The key of its largest term, or what it is known to be below; None for 0."""
-        return self.order.largest(*x.terms) or x.rest
+        return self.order.largest(*x.terms) or x.remainder
 
     def growth(self, rate: Rate) -> float:
         return sum(float(r.p) / float(r.q) * math.log(float(b)) for r, b in zip(rate, self.bases))
@@ -134,15 +134,15 @@ class Calculus:
 
     def plus(self, *parts: Truncated) -> Truncated:
         """A sum: what is exponentially smaller is left out."""
-        live = [p for p in parts if p.terms or p.rest is not None or p.small]
+        live = [p for p in parts if p.terms or p.remainder is not None or p.small]
         if not live:
             return self.constant(ZERO)
         top = live[0].rate
         for p in live[1:]:
             top = p.rate if self.compare(p.rate, top) > 0 else top
         same = [p for p in live if p.rate == top]
-        rest = self.order.largest(*[p.rest for p in same])
-        total = self.made(plus(*[p.terms for p in same]), rest, top, any(p.small for p in live))
+        remainder = self.order.largest(*[p.remainder for p in same])
+        total = self.made(plus(*[p.terms for p in same]), remainder, top, any(p.small for p in live))
         if self.transient and not total.terms:
             raise MeanFieldError("The leading sources of a correlator cancel; what is exponentially smaller decides.")
         return total
@@ -150,17 +150,17 @@ class Calculus:
     def times(self, a: Truncated, b: Truncated) -> Truncated:
         rate = tuple(x + y for x, y in zip(a.rate, b.rate))
         leads, small = (self.lead(a), self.lead(b)), a.small and b.small
-        rest = None
+        remainder = None
         for x, lead in zip((b, a), leads):
             if lead is not None:
-                rest, small = self.order.largest(rest, shifted(x.rest, lead)), small or x.small
-        ring = self.ring(rest)
-        return self.made(ring.product(a.terms, b.terms), self.below(ring, rest), rate, small)
+                remainder, small = self.order.largest(remainder, shifted(x.remainder, lead)), small or x.small
+        ring = self.ring(remainder)
+        return self.made(ring.product(a.terms, b.terms), self.below(ring, remainder), rate, small)
 
     def scaled(self, a: Truncated, c: Exact, shift: Key = UNIT) -> Truncated:
         if not c:
             return self.constant(ZERO)
-        return Truncated(scaled(a.terms, c, shift), shifted(a.rest, shift), a.rate, a.small)
+        return Truncated(scaled(a.terms, c, shift), shifted(a.remainder, shift), a.rate, a.small)
 
     def power(self, x: Truncated, n: int) -> Truncated:
         """x^n for a whole number n. Raises: MeanFieldError for 1/0, and where the leading order is not known."""
@@ -179,7 +179,7 @@ class Calculus:
         c = x.terms[top]
         others = {k: v for k, v in x.terms.items() if k != top}
         w = scaled(others, self.atoms.reciprocal(c) if c.number != 1 else ONE, over(UNIT, top))
-        return top, c, Truncated(w, shifted(x.rest, over(UNIT, top)), (NONE,) * len(self.bases), x.small)
+        return top, c, Truncated(w, shifted(x.remainder, over(UNIT, top)), (NONE,) * len(self.bases), x.small)
 
     def composed(self, x: Truncated, coefficient: Callable[[int], Exact], reach: fmpq | None = None) -> Truncated:
         """Σ_j coefficient(j) x^j of an x that vanishes as l → ∞. It ends `reach` powers of l down at the least; None:
@@ -190,7 +190,7 @@ class Calculus:
         lead = self.lead(x)
         if lead is None:
             return replace(self.constant(coefficient(0)), small=x.small)
-        most, first, left = None, 1, FAR if x.rest is None and not self.counted else None
+        most, first, left = None, 1, FAR if x.remainder is None and not self.counted else None
         if reach is not None:
             gap = -self.size(lead)
             if gap <= 0:
@@ -198,10 +198,10 @@ class Calculus:
             most = int((reach / gap).ceil())
             left = _raised(lead, fmpq(most + 1))
             first = next((j for j in range(1, most + 1) if coefficient(j)), most + 1)
-        rest = self.order.largest(left, shifted(x.rest, _raised(lead, fmpq(first - 1))))
-        ring = self.ring(rest)
+        remainder = self.order.largest(left, shifted(x.remainder, _raised(lead, fmpq(first - 1))))
+        ring = self.ring(remainder)
         terms = ring.composed(ring.powers(x.terms, most), coefficient)
-        return self.made(terms, self.below(ring, rest), x.rate, x.small)
+        return self.made(terms, self.below(ring, remainder), x.rate, x.small)
 
     def real_power(self, x: Truncated, p: fmpq | sp.Expr, reach: fmpq | None = None) -> Truncated:
         """x^p, as `composed` ends it; for p ≠ -1 of a series that a power of l leads, an irrational p without an
@@ -226,13 +226,13 @@ class Calculus:
 
     def later(self, x: Truncated, layers: int = 1) -> Truncated:
         """x_{l+1}, or x_{l-1}, of a sequence: Σ x^(j)/j!, and a factor of its exponential."""
-        ring = self.ring(x.rest)
+        ring = self.ring(x.remainder)
         total, part, j = x.terms, x.terms, 0
         while part and j < MOST_DERIVATIVES:
             j += 1
             part = scaled(ring.derivative(part), of(fmpq(layers, j)))
             total = plus(total, part)
-        return self.made(scaled(total, self.base(tuple(layers * r for r in x.rate))), x.rest, x.rate)
+        return self.made(scaled(total, self.base(tuple(layers * r for r in x.rate))), x.remainder, x.rate)
 
 
 def _raised(k: Key, n: fmpq) -> Key:

@@ -1,4 +1,4 @@
-"""What holds at one place (σ_w, σ_b): fixed points, the phase, correlations; and lines of one correlation."""
+"""What holds at one point (σ_w, σ_b): fixed points, the phase, correlations; and lines of one correlation."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoints
 from meanfield.symbolic.recursions.block_recursions import one_dense, plain_form
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.exact_places import ExactPlace
-from meanfield.theory.asked.given_values import (
+from meanfield.theory.depth_limits.which_limit import depth_limit_of
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.exact_points import ExactPoint
+from meanfield.theory.queries.given_values import (
     decided,
     exact_number,
     refuse_held,
     refuse_unknown,
     with_values,
 )
-from meanfield.theory.asked.kept_answers import keeps
-from meanfield.theory.settling.which_settles import settling_of
+from meanfield.theory.queries.stored_answers import keeps
 
 if TYPE_CHECKING:
     from meanfield.numeric.phases.correlations import Correlations
@@ -35,39 +35,39 @@ if TYPE_CHECKING:
 def fixed_points_at(theory: Maps, /, **parameters) -> FixedPoints:
     """`Theory.fixed_points`."""
     refuse_held(theory, parameters)
-    place = ExactPlace.of(theory, parameters)
-    return settling_of(place.theory).fixed_points(place.values, place.units)
+    place = ExactPoint.of(theory, parameters)
+    return depth_limit_of(place.theory).fixed_points(place.values, place.units)
 
 
 @keeps
 def phase_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Phase:
     """`Theory.phase`."""
     refuse_held(theory, parameters)
-    place = ExactPlace.of(theory, parameters)
+    place = ExactPoint.of(theory, parameters)
     norm = exact_number("input_norm", input_norm)
     if not norm.is_number or norm <= 0:
         raise MeanFieldError(f"input_norm must be a number > 0, but {shown(input_norm)} was given.")
-    return settling_of(place.theory).phase(place.values, norm, place.units)
+    return depth_limit_of(place.theory).phase(place.values, norm, place.units)
 
 
 @keeps
 def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Correlations:
     """`Theory.correlations`."""
-    place = ExactPlace.of(theory, parameters)
+    place = ExactPoint.of(theory, parameters)
     phase = phase_of(place.theory, input_norm=input_norm, **place.given)
-    return settling_of(place.theory).correlations(place.values, exact_number("input_norm", input_norm), phase)
+    return depth_limit_of(place.theory).correlations(place.values, exact_number("input_norm", input_norm), phase)
 
 
 @keeps
 def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine | OrderChaosLine:
     """`Theory.critical_line`."""
-    return settling_of(theory).line(of)
+    return depth_limit_of(theory).line(of)
 
 
 @keeps
 def critical_points_of(theory: Maps) -> CriticalPoints:
     """`Theory.critical_points`."""
-    return settling_of(theory).critical_points()
+    return depth_limit_of(theory).critical_points()
 
 
 @keeps

@@ -14,9 +14,11 @@ from meanfield.base.symbols import J
 from meanfield.networks.folds import skip_of
 from meanfield.networks.records import OWN, Param
 from meanfield.symbolic.recursions.block_recursions import plain_form
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.exact_places import ExactPlace
-from meanfield.theory.asked.given_values import (
+from meanfield.theory.depth_limits.inputs_apart import is_odd
+from meanfield.theory.depth_limits.which_limit import depth_limit_of
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.exact_points import ExactPoint
+from meanfield.theory.queries.given_values import (
     decided,
     deviations,
     double,
@@ -27,9 +29,7 @@ from meanfield.theory.asked.given_values import (
     symbols_of,
     with_values,
 )
-from meanfield.theory.asked.kept_answers import keeps
-from meanfield.theory.settling.inputs_apart import is_odd
-from meanfield.theory.settling.which_settles import settling_of
+from meanfield.theory.queries.stored_answers import keeps
 from meanfield.theory.verbs.at_a_point import (
     correlations_of,
     line_and_points,
@@ -95,7 +95,7 @@ def diagram(
         except MeanFieldError:
             drawn = (None, None)  # several Dense layers: the diagram itself shows the line
     norm, rest = double("input_norm", input_norm), {k: double(k, v) for k, v in rest.items()}
-    settles = settling_of(theory)
+    settles = depth_limit_of(theory)
     found = settles.drawn(phase_diagram(settles.tabulated(recursion), sigma_w, sigma_b, norm, rest, *drawn))
     return found if quantity == "J" else _bias_diagram(theory, found, line, jumps, parameters)
 
@@ -139,14 +139,14 @@ def initial_bias(theory: Maps, /, *, input_norm: object = 1, correlation: object
     """`Theory.bias`."""
     from meanfield.bias.initial import bias_of
 
-    place = ExactPlace.of(theory, parameters, input_norm)
+    place = ExactPoint.of(theory, parameters, input_norm)
     theory, cosine = place.theory, exact_number("correlation", correlation)
     require_cosine(cosine, correlation)
-    settling_of(theory).require_bias()
+    depth_limit_of(theory).require_bias()
     if cosine == 1:
         raise MeanFieldError("The guessing bias of an input with itself is not available: give correlation < 1.")
     phase = phase_of(theory, input_norm=input_norm, **place.given)
-    proved = settling_of(theory).map.has_laws  # else c* decides alone
+    proved = depth_limit_of(theory).map.has_laws  # else c* decides alone
     settled = phase.fixed_point is not None and phase.fixed_point.K.value != 0
     settled = settled and (not proved or phase.name == "chaotic")
     found = correlations_of(theory, **place.keywords) if settled else None

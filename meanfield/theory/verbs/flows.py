@@ -25,7 +25,7 @@ from meanfield.base.answers.results import MeanFieldError, one_line
 from meanfield.base.arguments import whole
 from meanfield.base.symbols import L
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.theory.asked.architecture_maps import Maps
+from meanfield.theory.queries.architecture_maps import Maps
 from meanfield.theory.verbs.propagating import run as run_of
 
 if TYPE_CHECKING:

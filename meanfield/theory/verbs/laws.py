@@ -28,9 +28,11 @@ from meanfield.symbolic.criticality.critical_points import CriticalPoint
 from meanfield.symbolic.recursion import c0 as start_c0
 from meanfield.symbolic.recursions.block_recursions import plain_form
 from meanfield.symbolic.steps import Domain
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.exact_places import ExactPlace
-from meanfield.theory.asked.given_values import (
+from meanfield.theory.depth_limits.inputs_apart import is_odd
+from meanfield.theory.depth_limits.which_limit import depth_limit_of
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.exact_points import ExactPoint
+from meanfield.theory.queries.given_values import (
     double,
     exact_number,
     listed,
@@ -38,9 +40,7 @@ from meanfield.theory.asked.given_values import (
     require_cosine,
     with_values,
 )
-from meanfield.theory.asked.kept_answers import keeps
-from meanfield.theory.settling.inputs_apart import is_odd
-from meanfield.theory.settling.which_settles import settling_of
+from meanfield.theory.queries.stored_answers import keeps
 from meanfield.theory.verbs.at_a_point import correlations_of, phase_of
 
 #: inside a residual block: the variance behind its inner Dense, mean squared gradients by z, weights and biases
@@ -67,7 +67,7 @@ def depth_law(
     **parameters,
 ) -> _depth.DepthLaw | ScheduledLaw:
     """`Theory.depth_law`; parameters: those that have values, σ_w and σ_b among them."""
-    place = ExactPlace.of(theory, parameters, input_norm)
+    place = ExactPoint.of(theory, parameters, input_norm)
     theory = place.theory
     if place.norm is not None:
         Domain(sp.S.Zero).require("input_norm", place.norm)
@@ -76,7 +76,7 @@ def depth_law(
             f"correlation= is of two inputs, as the laws of {listed(closing.QUANTITIES)} are; {shown(quantity)} was "
             "asked for."
         )
-    if (own := settling_of(theory)).answers_alone:
+    if (own := depth_limit_of(theory)).answers_alone:
         return own.law(quantity, place.values)
     if isinstance(quantity, str) and quantity in (*CORRELATORS, "Theta"):
         given = {"lambda_w": lambda_w, "lambda_b": lambda_b}
@@ -93,7 +93,7 @@ def depth_law(
             return law
         place = replace(place, given=place.given | {"sigma_w": at.sigma_w, "sigma_b": at.sigma_b})
     if order is not None:
-        return _further_law(place, quantity, whole(order, "order", 1, MOST_ORDER))
+        return _higher_order_law(place, quantity, whole(order, "order", 1, MOST_ORDER))
     if theory.one_input.knows_layer or theory.one_input.knows_depth:
         return _scheduled_law(place, quantity)
     if isinstance(quantity, str) and quantity == "fisher":
@@ -135,7 +135,7 @@ def _refuse_other(at: object, parameters: dict) -> None:
 
 
 def _correlator_law(
-    place: ExactPlace, quantity: str, order: int | None, rates: dict, ratio: object, at: CriticalPoint | None
+    place: ExactPoint, quantity: str, order: int | None, rates: dict, ratio: object, at: CriticalPoint | None
 ) -> CorrelatorLaw:
     """The law of Θ, or of a correlator divided by what it is measured in."""
     if at is not None:
@@ -151,9 +151,9 @@ def _correlator_law(
     return large_depth(theory.block, theory.first, one, quantity, values, rates, ratio, terms, at)
 
 
-def _further_law(place: ExactPlace, quantity: str, order: int) -> ScheduledLaw:
+def _higher_order_law(place: ExactPoint, quantity: str, order: int) -> ScheduledLaw:
     """The law of one quantity with `order` further terms."""
-    from meanfield.presentation.phase_tables import further_law
+    from meanfield.presentation.phase_tables import higher_order_law_of
 
     choice(quantity, "quantity", ("K", "J", *OF_BLOCKS, *PAIR))
     try:
@@ -163,10 +163,10 @@ def _further_law(place: ExactPlace, quantity: str, order: int) -> ScheduledLaw:
     exponents = [s.name for s in found.symbols if s.name.startswith("beta")]
     if exponents:
         raise MeanFieldError(f"Further terms of {quantity} need numbers for {', '.join(exponents)}.")
-    return further_law(found, quantity, order)
+    return higher_order_law_of(found, quantity, order)
 
 
-def _fisher_law(place: ExactPlace) -> ScheduledLaw:
+def _fisher_law(place: ExactPoint) -> ScheduledLaw:
     """max/min of the diagonal blocks of the Fisher information without schedules: a block with one Dense by the
     laws of K and J, others as a branch."""
     from meanfield.presentation.phase_tables import ScheduledLaw
@@ -181,7 +181,7 @@ def _fisher_law(place: ExactPlace) -> ScheduledLaw:
     return ScheduledLaw("fisher", growth, J_.regime, f"input_norm = {1 if place.norm is None else place.norm}")
 
 
-def _scheduled_law(place: ExactPlace, quantity: str) -> ScheduledLaw:
+def _scheduled_law(place: ExactPoint, quantity: str) -> ScheduledLaw:
     """The law of one quantity under schedules, at exponents that have numbers."""
     theory = place.theory
     try:
@@ -211,7 +211,7 @@ def _scheduled_law(place: ExactPlace, quantity: str) -> ScheduledLaw:
     return ScheduledLaw(name, law, regime.regime, regime.basin, regime.equations)
 
 
-def closing_law(place: ExactPlace, quantity: str, correlation: object, growing: bool = True) -> _depth.DepthLaw:
+def closing_law(place: ExactPoint, quantity: str, correlation: object, growing: bool = True) -> _depth.DepthLaw:
     """The law of c, γ or the distance of two inputs of one norm (1 unless given) and this cosine (0 unless given);
     growing: whether one may be looked for where K grows."""
     theory, norm = place.theory, place.keywords["input_norm"]
@@ -246,7 +246,7 @@ def closing_law(place: ExactPlace, quantity: str, correlation: object, growing: 
         return found
 
 
-def growing_law(place: ExactPlace, quantity: str) -> _depth.DepthLaw | None:
+def growing_law(place: ExactPoint, quantity: str) -> _depth.DepthLaw | None:
     """The law of c, γ or the distance under a skip of strength 1, by the balance of powers that schedules have, too;
     None where that does not say it."""
     try:

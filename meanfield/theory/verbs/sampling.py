@@ -16,9 +16,9 @@ from meanfield.functions.activations import activation
 from meanfield.networks.folds import activations_of, dense_of, fold, mixing, symbols_in
 from meanfield.networks.records import Block, Dense, Param
 from meanfield.numeric.tokens.drawn_heads import workspace
-from meanfield.numeric.tokens.token_sampling import Sampled, Setting, draw_all
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.places import Place
+from meanfield.numeric.tokens.token_sampling import Sampled, SamplingSetting, draw_all
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.parameter_points import ParameterPoint
 
 QUANTITIES = ("K", "K_ab", "J", "chi")
 NOTED = ("branch", "entropy", "query_share", "scores")  # of every skip, and of every Attention
@@ -48,12 +48,14 @@ def run_sample(
     **parameters: object,
 ) -> Sampled:
     """`Theory.sample`."""
-    theory, place = Place.of(theory, sigma_w, sigma_b, input_norm, correlation, None, parameters).decided(theory)
-    theory, place = place.numbered(theory)
+    theory, point = ParameterPoint.of(theory, sigma_w, sigma_b, input_norm, correlation, None, parameters).decided(
+        theory
+    )
+    theory, point = point.numbered(theory)
     block, first = theory.block, theory.first
-    values = {"sigma_w": place.sigma_w, "sigma_b": place.sigma_b} | place.doubles()
+    values = {"sigma_w": point.sigma_w, "sigma_b": point.sigma_b} | point.doubles()
     one_point(values, layerwise)
-    size, cosine = place.input_norm, place.correlation
+    size, cosine = point.input_norm, point.correlation
     given = None if gram is None else _given(gram, tokens, size, cosine)
     if tokens is None and given is None:
         raise MeanFieldError(
@@ -85,7 +87,7 @@ def run_sample(
     tangents = bool({"J", "chi", BY_MATRICES} & set(wanted))
     where = choice(read, "read", READ)
     noted = bool(set(NOTED) & set(wanted))
-    setting = Setting(block, first, inputs, layers, numbers, tangents, start, where, noted, weights)
+    setting = SamplingSetting(block, first, inputs, layers, numbers, tangents, start, where, noted, weights)
     found = draw_all(setting, count, mixes, workers)
     keys = {"log_J" if name == "J" else name for name in wanted}
     return found.only(tuple(name for name in found.samples if name.partition("[")[0] in keys))

@@ -101,7 +101,7 @@ def descend(
     )
 
 
-def in_words(rate: float | np.ndarray) -> str:
+def sentences(rate: float | np.ndarray) -> str:
     """A rate, or the range of those of the layers."""
     return f"{rate:.4g}" if np.ndim(rate) == 0 else f"{np.min(rate):.4g} to {np.max(rate):.4g}"
 

@@ -15,7 +15,7 @@ from meanfield.networks.records import OWN, Block, Param
 from meanfield.numeric.phases.float_roots import sides
 from meanfield.tuning.dense_layers import branch_end, kinds
 from meanfield.tuning.network_gains.backward import Blocks, State, state
-from meanfield.tuning.network_gains.descent import Descended, Evaluated, descend, in_words
+from meanfield.tuning.network_gains.descent import Descended, Evaluated, descend, sentences
 from meanfield.tuning.network_gains.sweep import zero
 from meanfield.tuning.network_gains.tuned import Tuning, answered, refuse_schedules
 from meanfield.tuning.recommendation.choices import grows
@@ -49,7 +49,7 @@ def of_theory(block, values, depth, sigma_w, sigma_b, input_norm, method, budget
 
         def decides(gains: np.ndarray) -> str:
             bound = at(gains).rate_bound(loss, weight)
-            taken = in_words(rate)
+            taken = sentences(rate)
             return f"near the best gains found a rate must stay below {bound:.4g}, {taken} was taken; "
 
         rate = settings.get("rate", 0.1 / max(1.0, float(before.J.max())))

@@ -20,16 +20,16 @@ from meanfield.empirical.network.operations.operation_derivatives import (
     BatchProjection,
     Derivative,
     Factor,
-    Pooled,
-    Projection,
+    GainsDerivative,
+    LayerNormDerivative,
+    PoolDerivative,
     RootProjection,
     Slope,
-    Trained,
 )
 from meanfield.empirical.network.operations.operation_walk import Linear, Site, walk
-from meanfield.empirical.network.operations.operations import Affine, Map, Project
+from meanfield.empirical.network.operations.operations import DenseOperation, Map, Project
 from meanfield.empirical.network.parameter_sources import Name
-from meanfield.empirical.network.signals import Values
+from meanfield.empirical.network.signals import SignalValues
 from meanfield.empirical.random.philox import normals
 
 PROBE_ROLE = (1 << 15) + (1 << 14)  # the streams of probes
@@ -71,7 +71,7 @@ class Probes(Linear):
         super().join(site)
 
 
-class Watched(Values):
+class Watched(SignalValues):
     """Signals of which φ's argument is kept at every site, as long as a tape wants it."""
 
     def __init__(self, z: np.ndarray, inputs: int, watch: bool) -> None:
@@ -138,7 +138,7 @@ class Instance:
         carrier = _Bent(tape, z_bar, t_bar)
         found = np.zeros_like(gains)
         for site in walk(reversed(tape.done), [carrier]):
-            if isinstance(site.operation, Affine) and site.derivative is not None:
+            if isinstance(site.operation, DenseOperation) and site.derivative is not None:
                 at = site.operation.ordinal if site.layer > 1 else 0
                 # z̄·(a w y) = (wᵀ a z̄)·y: what was pulled already holds it
                 found[at, 0] += carrier.inner(site) / gains[at, 0] if gains[at, 0] else 0.0
@@ -190,7 +190,7 @@ def _bend(site: Site, tape: Tape, t_bar: np.ndarray) -> np.ndarray | None:
     if isinstance(site.operation, Map):
         second = second_derivative(site.operation.pair, tape.values[site.place])
         return second * (t * t_bar).sum(axis=0)
-    if isinstance(derivative, Projection | RootProjection | BatchProjection):
+    if isinstance(derivative, LayerNormDerivative | RootProjection | BatchProjection):
         axis = -2 if isinstance(derivative, BatchProjection) else -1
         spread = derivative.spread[:, None] if axis == -1 else derivative.spread[None, :]
         unit = derivative.unit
@@ -201,7 +201,8 @@ def _bend(site: Site, tape: Tape, t_bar: np.ndarray) -> np.ndarray | None:
         along = (t_c * b_c).mean(axis=axis, keepdims=True) - alpha * beta  # S s/n
         bent = -along * unit - beta * (t_c - alpha * unit) - alpha * (b_c - beta * unit)
         return bent.sum(axis=0) / spread**2
-    linear = isinstance(derivative, Factor | Pooled | Trained) or isinstance(site.operation, Affine | Project)
+    linear = isinstance(derivative, Factor | PoolDerivative | GainsDerivative)
+    linear = linear or isinstance(site.operation, DenseOperation | Project)
     if not linear or isinstance(derivative, Slope):
         raise MeanFieldError(
             f"The gradient of a Jacobian was asked for through {type(site.operation).__name__}, which has no rule for "

@@ -14,7 +14,7 @@ from meanfield.numeric.phases.float_roots import sides
 from meanfield.tuning.network_gains.instance import Instance
 
 MOST = 2.0**20  # the largest gain that is tried, and one over the smallest
-TILT = 0.045  # the largest |log J^{l,l+1}| that all blocks share to bring J^{1,L} to 1
+SHARED_GAIN = 0.045  # the largest |log J^{l,l+1}| that all blocks share to bring J^{1,L} to 1
 NEAR = 0.05  # |log J^{1,L}| that is near enough
 ENOUGH = 0.15  # |log J^{1,L}| at which no other K¹ is tried
 FIRST_GAINS = (1.0, 0.5, 2.0, 0.25, 4.0)  # of the input layer, in the order they are tried
@@ -118,7 +118,7 @@ def _tilted(d: Drive, with_skip: bool, ends_in_dense: bool) -> tuple[np.ndarray,
         slope = len(gains) - 1.0
         if len(known) > 1 and known[-1][0] != known[-2][0]:
             slope = max((known[-1][1] - known[-2][1]) / (known[-1][0] - known[-2][0]), slope)
-        new = max(-TILT, min(TILT, tilt - total / slope))
+        new = max(-SHARED_GAIN, min(SHARED_GAIN, tilt - total / slope))
         if new == tilt:
             break
         tilt = new

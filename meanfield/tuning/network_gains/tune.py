@@ -27,7 +27,7 @@ from meanfield.base.progress import watched
 from meanfield.comparison.check import network_and_pairs
 from meanfield.empirical import draw_network
 from meanfield.empirical.network.operations.checks import per_layer
-from meanfield.empirical.network.operations.operations import Affine
+from meanfield.empirical.network.operations.operations import DenseOperation
 from meanfield.empirical.random.philox import normals
 from meanfield.networks.folds import has_skip
 from meanfield.networks.records import Block
@@ -237,7 +237,7 @@ def base_deviations(instance: Instance, depth: int) -> np.ndarray:
     out = np.zeros((depth, instance.count, 2))
     out[0, 0] = weights.deviations(ensemble.input_layer, 1)
     for operation in ensemble.operations:
-        if isinstance(operation, Affine):
+        if isinstance(operation, DenseOperation):
             for layer in range(2, depth + 1):
                 out[layer - 1, operation.ordinal] = weights.deviations(operation, layer)
     return out

@@ -13,7 +13,7 @@ from meanfield.base.answers.results import MeanFieldError, one_line
 from meanfield.networks.records import Network
 from meanfield.tuning.recommendation import snippets
 from meanfield.tuning.recommendation.choices import Anchor
-from meanfield.tuning.recommendation.drawn_tokens import Drawn
+from meanfield.tuning.recommendation.drawn_tokens import DrawnTokens
 from meanfield.tuning.recommendation.initializers import Outcome
 
 ROUNDING = 1e-8  # log J below this is printed as 0
@@ -64,7 +64,7 @@ class Predicted:
     scanned: int
     cosine: float
     correlation: float | None
-    by_draws: Drawn | None = None
+    by_draws: DrawnTokens | None = None
 
     @property
     def allowed(self) -> float:

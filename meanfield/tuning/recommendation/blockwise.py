@@ -18,7 +18,7 @@ FOLLOWED = ("K", "K_ab", "J", "branch", "entropy", "query_share", "scores")
 
 
 @dataclass(frozen=True)
-class Followed:
+class BlockwiseRun:
     """One choice of deviations, followed through the blocks: arrays over the layers (K, c, log J) and over the blocks
     (entropy of the scores over log T, query_share Θ_Q/Θ_V of what a block adds, scores their standard deviation, shares
     of the branches in the variance of the last layer, fractions of them where they are added), means over draws of the
@@ -77,7 +77,7 @@ class Follow:
         fold(self.block, of)
         return tuple(found)
 
-    def __call__(self, name: str, sigmas: Mapping[str, float], tangents: bool = True) -> Followed:
+    def __call__(self, name: str, sigmas: Mapping[str, float], tangents: bool = True) -> BlockwiseRun:
         if not self.ends:
             raise MeanFieldError(
                 "Deviations of a network with attention are chosen for branches beside skips, and this block has none; "
@@ -94,7 +94,7 @@ class Follow:
 def followed(
     name: str, network: Network, sigmas: Mapping[str, float], *, depth: int, tokens: int, draws: int, seed: int,
     input_norm: float = 1.0, quantities: tuple[str, ...] = FOLLOWED,
-) -> Followed:  # fmt: skip
+) -> BlockwiseRun:  # fmt: skip
     """A network whose deviations are numbers, followed through its blocks; what it has not (no branch beside a skip, no
     attention) is empty or not a number."""
     run = Theory(network.block, network.first).sample(
@@ -111,7 +111,7 @@ def followed(
     shares = shares_of(network.block, K, branches) if len(branches) else (branches, branches)
     entropy, share, scores = (mean.get(f"{what}[1]", unknown) for what in ("entropy", "query_share", "scores"))
     spread = {n: float(np.std(run.samples[n][:, -1], ddof=1)) for n in ("K", "log_J") if n in run.samples}
-    return Followed(
+    return BlockwiseRun(
         name=name, sigmas=dict(sigmas), K=K, c=mean["K_ab"] / K, log_J=mean.get("log_J", np.full(len(K), np.nan)),
         entropy=entropy, query_share=share, scores=scores, shares=shares[0], fractions=shares[1],
         Theta=several("Theta"), spread=spread,

@@ -21,13 +21,13 @@ from meanfield.numeric.phases.float_roots import between, sides
 from meanfield.symbolic.criticality.critical_lines import CriticalLine
 from meanfield.theory.deriving import derive
 from meanfield.tuning.dense_layers import branch_end
-from meanfield.tuning.recommendation.compiled_prediction import Prediction
+from meanfield.tuning.recommendation.compiled_prediction import CompiledPrediction
 from meanfield.tuning.recommendation.fluctuation import of_log_J
 
 BIASES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # σ_b at which a search looks for a critical σ_w
 RANGE = (0.02, 50.0)  # of σ_w in a search
 FLAT = 1e-9  # |log J| a layer below which an architecture is critical at every σ_w
-SETTLED = 300  # layers after which K is taken to be at its fixed point
+CONVERGED = 300  # layers after which K is taken to be at its fixed point
 HOLDS = 1.0  # the worst |log J| of a choice that is taken without looking further
 UNSTEADY = 4.0  # times √(L/n), from which on networks are thrown off by what finite width adds to K in every layer
 SCALES = (0.1, 1e-2, 1e-4)  # factors of branches to start from
@@ -69,7 +69,7 @@ def spread_of_K(width: int) -> np.ndarray:
     return np.array([1.0, 1 - delta, 1 + delta])
 
 
-def judged(p: Prediction, place: tuple[float, float, float], depth: int, width: int, **about: Any) -> Choice:
+def judged(p: CompiledPrediction, place: tuple[float, float, float], depth: int, width: int, **about: Any) -> Choice:
     """A place (σ_w, σ_b, K¹) with what happens there at this depth."""
     sigma_w, sigma_b, K1 = place
     scale = about.setdefault("scale", None)
@@ -77,7 +77,7 @@ def judged(p: Prediction, place: tuple[float, float, float], depth: int, width: 
     return Choice(sigma_w, sigma_b, K1, log_J=float(log_J[0]), worst=float(np.abs(log_J).max()), **about)
 
 
-def certified(p: Prediction, depth: int, width: int) -> tuple[Choice, ...]:
+def certified(p: CompiledPrediction, depth: int, width: int) -> tuple[Choice, ...]:
     """Choices at the certified critical points, moved along σ_w to J^{1,L} = 1 where K drifts towards K* = 0."""
     try:
         points = derive(architecture=p.own, batch=p.batch).critical_points()
@@ -107,7 +107,7 @@ def certified(p: Prediction, depth: int, width: int) -> tuple[Choice, ...]:
     return tuple(found)
 
 
-def searched(p: Prediction, depth: int, width: int) -> tuple[Choice, ...]:
+def searched(p: CompiledPrediction, depth: int, width: int) -> tuple[Choice, ...]:
     """Choices with J^{1,L} = 1 on a grid of σ_b, from K¹ = 1 and from the K that layers settle at."""
     found = []
     for sigma_b in BIASES:
@@ -127,7 +127,7 @@ def searched(p: Prediction, depth: int, width: int) -> tuple[Choice, ...]:
     return tuple(found)
 
 
-def scattered(p: Prediction, place: tuple[float, float, float], depth: int, width: int) -> float:
+def scattered(p: CompiledPrediction, place: tuple[float, float, float], depth: int, width: int) -> float:
     """The standard deviation of log J^{1,L} over networks where order 1/n knows it and it is large beside √(L/n), that
     of a ReLU; else 0. K of every layer is off, not K¹ alone: where K is repelled that is what J ends by."""
     found = of_log_J(p.own, place, depth)
@@ -135,15 +135,15 @@ def scattered(p: Prediction, place: tuple[float, float, float], depth: int, widt
     return sd if sd > max(UNSTEADY * math.sqrt(depth / width), HOLDS / 2) else 0.0
 
 
-def _start(p: Prediction, sigma_b: float, settle: bool, sigma_w: np.ndarray) -> np.ndarray:
+def _start(p: CompiledPrediction, sigma_b: float, settle: bool, sigma_w: np.ndarray) -> np.ndarray:
     """K¹ = 1, or the K that layers settle at from there, where that is a number of an ordinary size."""
     if not settle:
         return np.ones_like(sigma_w)
-    K = p.last(sigma_w, sigma_b, 1.0, SETTLED)[1]
+    K = p.last(sigma_w, sigma_b, 1.0, CONVERGED)[1]
     return np.where((K > SMALLEST) & (K < LARGEST), K, 1.0)
 
 
-def _from(p: Prediction, sigma_b: float, start: Callable, depth: int, sigma_w: np.ndarray) -> np.ndarray:
+def _from(p: CompiledPrediction, sigma_b: float, start: Callable, depth: int, sigma_w: np.ndarray) -> np.ndarray:
     return p.last(sigma_w, sigma_b, start(sigma_w), depth)[0]
 
 
@@ -159,7 +159,7 @@ def _crossing(f: Callable[[np.ndarray], np.ndarray], low: float, high: float, ne
     return math.exp(between(lambda one: float(f(np.exp(np.array([one])))[0]), u[i], u[i + 1]))
 
 
-def on_the_line(p: Prediction, depth: int, width: int) -> tuple[Choice, ...]:
+def on_the_line(p: CompiledPrediction, depth: int, width: int) -> tuple[Choice, ...]:
     """The choice σ_w = 1 on a critical line that is a ray through the origin, from the K that layers settle at.
 
     Behind a LayerNorm only σ_b/σ_w matters, and K is at its fixed point from layer 2 on.
@@ -172,11 +172,11 @@ def on_the_line(p: Prediction, depth: int, width: int) -> tuple[Choice, ...]:
         ratio = float(sigma_b.value)
     except (MeanFieldError, TypeError, ValueError):
         return ()
-    K1 = float(p.last(1.0, ratio, 1.0, SETTLED)[1])
+    K1 = float(p.last(1.0, ratio, 1.0, CONVERGED)[1])
     return (judged(p, (1.0, ratio, K1), depth, width, kind="line", anchor=None),)
 
 
-def choices(p: Prediction, depth: int, width: int) -> tuple[Choice, ...]:
+def choices(p: CompiledPrediction, depth: int, width: int) -> tuple[Choice, ...]:
     """All that were found without changing the branches, the best first: certified ones that hold, then the worst |log
     J| decides."""
     other: tuple[Choice, ...] = ()
@@ -205,7 +205,7 @@ def grows(block: Block) -> bool:
     )
 
 
-def largest_scale(p: Prediction, depth: int, width: int, budget: float, sigma_w: float = 1.0) -> Choice | None:
+def largest_scale(p: CompiledPrediction, depth: int, width: int, budget: float, sigma_w: float = 1.0) -> Choice | None:
     """The largest common factor ≤ 1 of the branches with |log J^{1,L}| ≤ budget, from K¹ = 1; None where there is none.
     """
 

@@ -12,8 +12,8 @@ import numpy as np
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.networks.folds import has_skip
 from meanfield.networks.records import Block, Dense, Network, Param
-from meanfield.theory.asked.given_values import symbols_of
 from meanfield.theory.deriving import derive
+from meanfield.theory.queries.given_values import symbols_of
 from meanfield.theory.theory import Theory
 from meanfield.tuning.dense_layers import BRANCH, own_deviations, with_scales, without_open_scales
 
@@ -21,7 +21,7 @@ INPUT = "input_w"  # the symbol of σ_w of the input layer
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
+class CompiledPrediction:
     """An architecture whose input layer has a σ_w of its own (and no bias) and whose branches share one factor, which
     is the value of a `Scale` that the record leaves open. Without a factor (None) it is 1.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.tuning.dense_layers import kinds
 from meanfield.tuning.recommendation.choices import Choice, largest_scale
-from meanfield.tuning.recommendation.compiled_prediction import INPUT, Prediction
+from meanfield.tuning.recommendation.compiled_prediction import INPUT, CompiledPrediction
 
 DRAWS = 12
 DEEPEST = 100  # layers that are followed by draws
@@ -17,7 +17,7 @@ ROUNDS, NEAR = 4, 5e-3  # evaluations of the scale, and how near to the budget i
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnTokens:
     """log J^{1,L} and K^L of infinitely many channels at T tokens, with standard errors over the draws."""
 
     log_J: float
@@ -31,12 +31,12 @@ class Drawn:
         return abs(self.log_J - averaged) > SEEN * self.error_log_J
 
 
-def mixes(p: Prediction) -> bool:
+def mixes(p: CompiledPrediction) -> bool:
     """Whether a Dense of the block acts on tokens."""
     return any(one.axis == "tokens" for one in kinds(p.block))
 
 
-def drawn(p: Prediction, c: Choice, depth: int, tokens: int, seed: int) -> Drawn | None:
+def drawn(p: CompiledPrediction, c: Choice, depth: int, tokens: int, seed: int) -> DrawnTokens | None:
     """What `Theory.sample` says of a choice; None where it does not follow the block, or not so deep."""
     if depth > DEEPEST:
         return None
@@ -51,12 +51,12 @@ def drawn(p: Prediction, c: Choice, depth: int, tokens: int, seed: int) -> Drawn
     mean, error = float(J.mean), float(J.standard_error)
     if not 0 < mean < math.inf:
         return None
-    return Drawn(math.log(mean), float(K.mean), error / mean, float(K.standard_error), tokens)
+    return DrawnTokens(math.log(mean), float(K.mean), error / mean, float(K.standard_error), tokens)
 
 
 def followed(
-    p: Prediction, c: Choice, depth: int, width: int, tokens: int, seed: int, budget: float
-) -> tuple[Choice, Drawn | None]:
+    p: CompiledPrediction, c: Choice, depth: int, width: int, tokens: int, seed: int, budget: float
+) -> tuple[Choice, DrawnTokens | None]:
     """The choice and what draws say of it. Where they say more than the averages do, beyond what they scatter, the
     scale of the branches is moved to log J^{1,L} = budget by draws, which are the same at every scale."""
     now = drawn(p, c, depth, tokens, seed) if mixes(p) else None

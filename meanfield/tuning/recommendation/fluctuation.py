@@ -13,7 +13,7 @@ from meanfield.numeric.run.depth_iteration import propagate
 from meanfield.symbolic.finite_width.correlator_recursions import correlator_recursion
 
 
-def of_log_J(block: Block, place: tuple[float, float, float], depth: int) -> tuple[float, float, float] | None:
+def of_log_J(block: Block, point: tuple[float, float, float], depth: int) -> tuple[float, float, float] | None:
     """(log J, n times what its mean over networks is more, n times its variance) at (σ_w, σ_b, K¹); None for other
     networks than plain MLPs with Gaussian weights, and where a number is not finite.
 
@@ -25,7 +25,7 @@ def of_log_J(block: Block, place: tuple[float, float, float], depth: int) -> tup
         if law != "gaussian":
             return None
         recursion = correlator_recursion(phi, quantities=("J1", "A_J"))
-        sigma_w, sigma_b, K1 = place
+        sigma_w, sigma_b, K1 = point
         with np.errstate(all="ignore"):
             run = propagate(recursion, sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, start={"K": K1})
     except MeanFieldError:

@@ -15,15 +15,15 @@ from meanfield.networks.folds import attends, has_skip, parts, with_dense
 from meanfield.networks.records import OWN, Block, Dense, Network, Param, exact
 from meanfield.numeric.phases.float_roots import sides
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.asked.given_values import symbols_of, with_values
-from meanfield.theory.derivation import asked_of
+from meanfield.theory.derivation import theory_and_values
 from meanfield.theory.deriving import derive
+from meanfield.theory.queries.given_values import symbols_of, with_values
 from meanfield.tuning.dense_layers import chosen as values_of
 from meanfield.tuning.dense_layers import filled, kinds, open_scales, own_deviations, without_open_scales
 from meanfield.tuning.recommendation.answer import Layer, Point, Predicted, Recommendation
 from meanfield.tuning.recommendation.choices import HOLDS, Choice, choices, grows, largest_scale
-from meanfield.tuning.recommendation.compiled_prediction import Prediction
-from meanfield.tuning.recommendation.drawn_tokens import Drawn, followed
+from meanfield.tuning.recommendation.compiled_prediction import CompiledPrediction
+from meanfield.tuning.recommendation.drawn_tokens import DrawnTokens, followed
 from meanfield.tuning.recommendation.initializers import outcomes
 from meanfield.tuning.recommendation.scatter import TOKENS, derived, measured
 from meanfield.tuning.recommendation.token_networks import DRAWS, recommend_transformer
@@ -96,7 +96,7 @@ def recommend(
             "A scatter of one network is not available: it needs at least two; give 0 to measure none."
         )
     budget, input_norm = positive(budget, "budget"), positive(input_norm, "input_norm")
-    p = Prediction(numbered(block, values), input_norm, batch)
+    p = CompiledPrediction(numbered(block, values), input_norm, batch)
     assert p.theory is not None  # refuses what has no J before anything else is done
     chosen, points = _chosen(p, depth, width, budget)
     chosen, by_draws = followed(p, chosen, depth, width, tokens, seed, budget)
@@ -127,7 +127,9 @@ def read(network: Any, architecture: str | None, parameters: dict[str, Any]) -> 
     """(the block, numbers for its symbols) that an activation, a record or a theory asks for."""
     if isinstance(network, str) and architecture is None and network in PRESETS and usual_activation(network):
         network, architecture = usual_activation(network), network
-    theory, values = asked_of(network, parameters | ({} if architecture is None else {"architecture": architecture}))
+    theory, values = theory_and_values(
+        network, parameters | ({} if architecture is None else {"architecture": architecture})
+    )
     return theory.block, values
 
 
@@ -176,7 +178,7 @@ def refuse_strange(block: Block, name: str) -> None:
         raise MeanFieldError(f"{name} is no symbol of {describe(block)}.{meant(name, known)}")
 
 
-def _chosen(p: Prediction, depth: int, width: int, budget: float) -> tuple[Choice, tuple[Choice, ...]]:
+def _chosen(p: CompiledPrediction, depth: int, width: int, budget: float) -> tuple[Choice, tuple[Choice, ...]]:
     """(the choice, the certified critical points beside it)."""
     invariant = _invariant(p)
     if invariant is not None:
@@ -209,7 +211,7 @@ def _chosen(p: Prediction, depth: int, width: int, budget: float) -> tuple[Choic
     )
 
 
-def _nearest(p: Prediction, depth: int) -> str:
+def _nearest(p: CompiledPrediction, depth: int) -> str:
     """The best |log J^{1,l}| from K¹ = 1 at σ_b = 0, in words: at l = L, or at the deepest layer that doubles reach
     where K vanishes on one side of it and overflows on the other."""
     to = depth
@@ -224,7 +226,7 @@ def _nearest(p: Prediction, depth: int) -> str:
     return "from K^1 = 1, K overflows or vanishes at every sigma_w from 0.05 to 20"
 
 
-def _balanced(p: Prediction, depth: int) -> tuple[float, float, bool]:
+def _balanced(p: CompiledPrediction, depth: int) -> tuple[float, float, bool]:
     """(σ_w, log J^{1,depth} there, whether it is a number a millionth off, too) where |log J| is smallest: on a grid,
     or beside the jump of J from 0 to ∞."""
 
@@ -243,7 +245,7 @@ def _balanced(p: Prediction, depth: int) -> tuple[float, float, bool]:
     return float(x[i]), float(y[i]), bool(off)
 
 
-def _invariant(p: Prediction) -> float | None:
+def _invariant(p: CompiledPrediction) -> float | None:
     """J against K - K_ab of a network behind BatchNorm without skips, where it is not 1; None for all others."""
     if p.branches or not has_batch_norm(p.block):
         return None
@@ -260,7 +262,14 @@ def has_batch_norm(block: Block) -> bool:
 
 
 def _answer(
-    p: Prediction, c: Choice, points: tuple[Choice, ...], by_draws: Drawn | None, *, depth: int, width: int, **more: Any
+    p: CompiledPrediction,
+    c: Choice,
+    points: tuple[Choice, ...],
+    by_draws: DrawnTokens | None,
+    *,
+    depth: int,
+    width: int,
+    **more: Any,
 ) -> Recommendation:
     places = kinds(p.block)
     sigma_input = math.sqrt(c.K1 / p.input_norm)
@@ -303,7 +312,7 @@ def _answer(
     )
 
 
-def _predicted(p: Prediction, c: Choice, depth: int) -> Predicted:
+def _predicted(p: CompiledPrediction, c: Choice, depth: int) -> Predicted:
     two = "K_ab" in p.theory.default_quantities
     deep = depth * (2 if two else FURTHER)
     if p.theory.one_input.knows_depth:  # a deeper network is another one
@@ -330,7 +339,7 @@ def _predicted(p: Prediction, c: Choice, depth: int) -> Predicted:
     )
 
 
-def _window(p: Prediction, c: Choice, depth: int, shift: float) -> tuple[float, float] | None:
+def _window(p: CompiledPrediction, c: Choice, depth: int, shift: float) -> tuple[float, float] | None:
     """(lowest, highest) σ_w of the block, or scale where that was chosen, with |log J^{1,L}| ≤ 1 around the choice, the
     input layer held; 0 and ∞ where there is no end within a factor of 100. shift: what log J is more by draws, there as
     at the choice."""
@@ -338,8 +347,8 @@ def _window(p: Prediction, c: Choice, depth: int, shift: float) -> tuple[float, 
     start = float(c.scale or 1.0) if budgeted else c.sigma_w
 
     def over(s: float) -> float:
-        place = (c.sigma_w, c.sigma_b, c.K1, depth, s) if budgeted else (s, c.sigma_b, c.K1, depth, c.scale)
-        return abs(float(p.last(*place)[0]) + shift) - 1 - (1e-8 if shift == 0 else 1e-3)
+        point = (c.sigma_w, c.sigma_b, c.K1, depth, s) if budgeted else (s, c.sigma_b, c.K1, depth, c.scale)
+        return abs(float(p.last(*point)[0]) + shift) - 1 - (1e-8 if shift == 0 else 1e-3)
 
     if over(start) > 0:
         return None

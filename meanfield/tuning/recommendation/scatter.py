@@ -13,7 +13,7 @@ from meanfield.comparison.finite_width_allowance import LARGEST
 from meanfield.networks.records import Block, Network
 from meanfield.theory.deriving import derive
 from meanfield.tuning.recommendation.answer import Spread
-from meanfield.tuning.recommendation.compiled_prediction import Prediction
+from meanfield.tuning.recommendation.compiled_prediction import CompiledPrediction
 from meanfield.tuning.recommendation.drawn_tokens import mixes
 from meanfield.tuning.recommendation.fluctuation import of_log_J
 
@@ -21,10 +21,10 @@ BATCH, TOKENS = 32, 16  # unless given, where positions act on each other
 PROBES, FEW = 16, 2  # directions of each network; few where they have the entries of many positions
 
 
-def derived(block: Block, place: tuple[float, float, float], depth: int, width: int) -> Spread | None:
+def derived(block: Block, point: tuple[float, float, float], depth: int, width: int) -> Spread | None:
     """Mean and standard deviation of log J^{1,L} to order 1/n of a plain MLP with Gaussian weights at (σ_w, σ_b, K¹);
     None for other networks, and where 1/n is not small."""
-    found = of_log_J(block, place, depth) if depth <= LARGEST * width else None
+    found = of_log_J(block, point, depth) if depth <= LARGEST * width else None
     if found is None or max(abs(found[1]), found[2]) > LARGEST * width:
         return None
     log_J, shift, variance = found
@@ -32,7 +32,7 @@ def derived(block: Block, place: tuple[float, float, float], depth: int, width: 
 
 
 def measured(
-    record: Network, p: Prediction, depth: int, width: int, tokens: int, networks: int, seed: int
+    record: Network, p: CompiledPrediction, depth: int, width: int, tokens: int, networks: int, seed: int
 ) -> tuple[Spread | None, str]:
     """(how log J scatters over networks that are drawn at this width, why not)."""
     if not networks:

@@ -16,7 +16,14 @@ from meanfield.networks.roles import roles_of
 from meanfield.symbolic.recursions.naming import describe
 from meanfield.tuning.dense_layers import kinds
 from meanfield.tuning.recommendation.answer import Layer
-from meanfield.tuning.recommendation.blockwise import Follow, Followed, exactly, is_free, strength_of, with_deviations
+from meanfield.tuning.recommendation.blockwise import (
+    BlockwiseRun,
+    Follow,
+    exactly,
+    is_free,
+    strength_of,
+    with_deviations,
+)
 from meanfield.tuning.recommendation.transformer_answer import TransformerRecommendation
 
 LEAST = 0.25  # of 1/L: the least share of a branch in the variance of the last layer
@@ -102,7 +109,7 @@ def sized(block: Block, width: int) -> Block:
     return rebuild(block, put)
 
 
-def chosen(follow: Follow, free: set[str]) -> tuple[Followed, bool]:
+def chosen(follow: Follow, free: set[str]) -> tuple[BlockwiseRun, bool]:
     """(what is recommended, whether it settled). What ends a branch is such that the least share of each is 1/(4L),
     queries and keys such that Θ_Q/Θ_V is 1 in the geometric mean over the blocks; all else has deviation 1. Where the
     stream does not carry what was added (norms in the way of the skips, skips of another strength than 1, branches
@@ -172,7 +179,7 @@ def quick(one: Block) -> Block:
     return replace(one, heads=min(one.heads, 4), groups=None, key_dim=None, value_dim=None, rotary=0)
 
 
-def _caveats(own: Followed, follow: Follow, context: int, width: int, settled: bool) -> list[str]:
+def _caveats(own: BlockwiseRun, follow: Follow, context: int, width: int, settled: bool) -> list[str]:
     out = ["tokens are taken as independent where they enter; positions are part of the embeddings."]
     if follow.tokens < context:
         out.append(f"{follow.tokens} of the {context} tokens were followed; further ones attend to more.")

@@ -14,7 +14,7 @@ from meanfield.base.answers.results import one_line
 from meanfield.networks.records import Network
 from meanfield.tuning.recommendation import snippets
 from meanfield.tuning.recommendation.answer import Layer
-from meanfield.tuning.recommendation.blockwise import Followed
+from meanfield.tuning.recommendation.blockwise import BlockwiseRun
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class TransformerRecommendation(Result):
     tokens: int
     draws: int
     layers: tuple[Layer, ...]
-    followed: Followed
-    recipes: tuple[Followed, ...]
+    followed: BlockwiseRun
+    recipes: tuple[BlockwiseRun, ...]
     network: Network = field(repr=False)
     caveats: tuple[str, ...] = ()
 
@@ -85,7 +85,7 @@ class TransformerRecommendation(Result):
         return wrapped("\n".join(_screen(self)))
 
 
-def _plain(one: Followed) -> dict[str, Any]:
+def _plain(one: BlockwiseRun) -> dict[str, Any]:
     return {name: plain(value) for name, value in one.__dict__.items()} | {
         "growth": one.growth, "least_share": one.least_share,
     }  # fmt: skip

@@ -15,7 +15,7 @@ from meanfield.empirical.network.program import attention, operations
 from meanfield.empirical.network.tangents_and_cotangents import ParameterTangents, Tangents
 from meanfield.empirical.observables.inputs import Inputs
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.empirical.training.passes import Layers, Trainee
+from meanfield.empirical.training.passes import TrainedLayers, Trainee
 from meanfield.networks.attention import Attention
 from meanfield.networks.records import (
     Dense,
@@ -153,7 +153,7 @@ def test_gradients_by_every_weight(option):
     network, of, rng = drawn(option), record(option), np.random.default_rng(3)
     u = rng.standard_normal((2 * T, N))
     found = network.gradients(X, u)
-    trained = Trainee(Layers(network.ensemble, network.ensemble.operations, N), 0, 0)
+    trained = Trainee(TrainedLayers(network.ensemble, network.ensemble.operations, N), 0, 0)
     assert_close(trained.outputs(X, True), by_loops(network, X, of).real.reshape(2, T, N).mean(axis=1))
     passes = trained.gradients(u[:2])
     averaged = np.repeat(u[:2], T, axis=0) / T

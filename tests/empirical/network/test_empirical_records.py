@@ -195,7 +195,7 @@ def test_tangents_agree_with_differences(name):
 def test_control_a_missing_term_is_seen(name, monkeypatch):
     steps = {
         "batch norm": operation_derivatives.BatchProjection,
-        "max": operation_derivatives.Pooled,
+        "max": operation_derivatives.PoolDerivative,
         "mixer": WeightedTokens,
     }
     step = steps.get(name, operation_derivatives.Slope)

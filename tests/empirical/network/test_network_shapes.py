@@ -41,7 +41,7 @@ def test_matrices_are_numbered_from_both_ends():
 
     def numbers(block):
         found = [(type(one).__name__, one.ordinal) for one in operations(block) if hasattr(one, "ordinal")]
-        return [n for kind, n in found if kind == "Affine"], [n for kind, n in found if kind == "Project"]
+        return [n for kind, n in found if kind == "DenseOperation"], [n for kind, n in found if kind == "Project"]
 
     assert numbers(chain(Projection())) == ([0, 1, 2], [8191, 8190])
     assert numbers(chain(None)) == ([0, 1, 2], [])

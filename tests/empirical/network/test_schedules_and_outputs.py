@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.empirical.network.operations.operations import Affine
+from meanfield.empirical.network.operations.operations import DenseOperation
 from meanfield.empirical.network.program import operations
 from meanfield.empirical.network.shapes import Shapes, check_shapes
 from meanfield.networks.records import Dense, Nonlinearity, Projection, Residual, Schedule, Sequential
@@ -44,7 +44,7 @@ def test_schedules(depth, beta, total):
 @pytest.mark.parametrize("tokens", [False, True])
 def test_outputs(expand, basis, number, tokens):
     """Whole numbers from 1 up to where doubles hold them all; the layer's own factor is used and named."""
-    dense = Affine(0, expand=None if expand is None else (9.25, expand), tokens=tokens)
+    dense = DenseOperation(0, expand=None if expand is None else (9.25, expand), tokens=tokens)
     if number is not None:
         assert dense.outputs(2, basis) == number
         shape = dense.shape((basis, 5) if tokens else (5, basis), 2, (basis, basis))
@@ -72,7 +72,7 @@ def test_how_much_a_layer_holds():
     carrier.save()
     carrier.add(1.0)
     assert (carrier.held, carrier.here, carrier.before) == (3, (1, 4), (1, 4))
-    site = SimpleNamespace(operation=Affine(0, expand=(1.0, 3.0)), layer=2, end=(1, 4))
+    site = SimpleNamespace(operation=DenseOperation(0, expand=(1.0, 3.0)), layer=2, end=(1, 4))
     carrier.apply(site)
     assert (carrier.longest, carrier.here, carrier.before) == (12, (1, 12), (1, 4))
     with pytest.raises(MeanFieldError, match="A skip adds"):

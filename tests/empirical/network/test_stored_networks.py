@@ -93,7 +93,7 @@ def test_gradients_equal_central_differences(name):
     [
         ("plain", weighted.Weighted, 1 + 1e-6),
         ("tokens", weighted.WeightedTokens, 1 + 1e-6),
-        ("norms", operation_derivatives.Projection, 1 - 1e-6),
+        ("norms", operation_derivatives.LayerNormDerivative, 1 - 1e-6),
         ("batch norm", operation_derivatives.BatchProjection, 1 + 1e-6),
     ],
 )

@@ -7,11 +7,11 @@ import pytest
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import JacobianCurves, jacobian_curves, measure_criticality, run_ensemble
-from meanfield.empirical.network.operations.operation_derivatives import Projection, Slope
+from meanfield.empirical.network.operations.operation_derivatives import LayerNormDerivative, Slope
 from meanfield.empirical.observables.norms import draw_probes
 from meanfield.empirical.random.matrices import HeldMatrix
 from meanfield.empirical.shared import curves
-from meanfield.empirical.shared.shared_weights import Shared
+from meanfield.empirical.shared.shared_weights import SharedWeights
 from meanfield.networks.folds import symbols_in
 from meanfield.networks.records import BatchNorm, Dense, LayerNorm, Nonlinearity, Param, Pool, Residual, Sequential, mlp
 
@@ -88,7 +88,7 @@ def test_a_start_for_each_block(monkeypatch):
             assert np.isnan(found.log_J[p, :, : max(l0, 1) - 1]).all()
 
 
-lent, weights, squared = HeldMatrix.matvec, Shared.weights, curves.log_squared_norm
+lent, weights, squared = HeldMatrix.matvec, SharedWeights.weights, curves.log_squared_norm
 
 
 def _slopes_only(self, rows, out):
@@ -107,10 +107,14 @@ PLANTED = {
     "σ_w 3 % too large": (HeldMatrix, "matvec", _scaled(1.03)),
     "σ_w forgotten": (HeldMatrix, "matvec", lambda self, rows, out: np.matmul(rows, self.array.T, out=out)),
     "no 1/N": (curves, "log_squared_norm", lambda m: (squared(m)[0] + math.log(20), squared(m)[1])),
-    "LayerNorm's scale alone": (Projection, "push", _slopes_only),
+    "LayerNorm's scale alone": (LayerNormDerivative, "push", _slopes_only),
     "φ not differentiated": (Slope, "push", lambda self, rows, out: np.copyto(out, rows)),
-    "one W in all layers": (Shared, "release", lambda self: None),
-    "one W for all Dense": (Shared, "weights", lambda self, law, l, ordinal, shape: weights(self, law, l, 0, shape)),
+    "one W in all layers": (SharedWeights, "release", lambda self: None),
+    "one W for all Dense": (
+        SharedWeights,
+        "weights",
+        lambda self, law, l, ordinal, shape: weights(self, law, l, 0, shape),
+    ),
 }
 
 

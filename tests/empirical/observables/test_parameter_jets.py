@@ -118,7 +118,7 @@ def test_differentials_equal_differences_of_gradients(name):
             "unit",
             lambda jet: jet.through(lambda x: [x, x**0, 1e-4 * x, 0 * x]),
         ),
-        ("tokens", operations.Affine, "formula", lambda jet: Jet([*jet.c[:3], None, *jet.c[4:]])),
+        ("tokens", operations.DenseOperation, "formula", lambda jet: Jet([*jet.c[:3], None, *jet.c[4:]])),
         ("gate", operations.Map, "formula", lambda jet: Jet([*jet.c[:-1], None])),
         ("formula", operations.PoolGroups, "formula", lambda jet: 1.00001 * jet),
     ],

@@ -119,7 +119,7 @@ def _points_interpreted(monkeypatch, price: float, each: float, points: int) -> 
     compiled = types.SimpleNamespace(layers=lambda low, high, *_: given.append((low, high)))
     monkeypatch.setattr(generated_modules.time, "thread_time", lambda: clock[0])
     monkeypatch.setattr(generated_modules.cache, "load", lambda name: compiled)
-    module.spread(points, 1, 1.0)
+    module.in_parallel(points, 1, 1.0)
     return done[0], given
 
 

@@ -24,7 +24,7 @@ from meanfield.functions.activations import activation
 from meanfield.numeric.lowering.averages import conditional, one_gaussian, pair_check, planes, two_gaussians
 from meanfield.numeric.lowering.evaluators import ROUNDING
 from meanfield.numeric.lowering.text import printing
-from meanfield.numeric.quadrature import evaluation, waves
+from meanfield.numeric.quadrature import evaluation, oscillatory_integrands
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.symbolic.averages import enclosure
 from meanfield.symbolic.averages.expansions.expansion import at_zero
@@ -113,14 +113,17 @@ def test_waves_rebuild_the_integrand():
         f = f.xreplace({z: Z[0]})
         exact = evaluation.numpy_function(f)(x)
         total, shifted = np.zeros_like(x), np.zeros_like(x)
-        for amplitude, group in waves.split(f):
+        for amplitude, group in oscillatory_integrands.split(f):
             a = evaluation.numpy_function(amplitude)(x)
             for w, c in group:
                 total += a * (c * np.exp(1j * w * x)).real
                 shifted += a * (c * np.exp(1j * w * (1 + 1e-9) * x)).real
         assert np.abs(total - exact).max() < 5e-14
         assert not np.abs(shifted - exact).max() < 5e-14
-    assert waves.split(sp.sin(Z[0] ** 2)) is None and waves.split(sp.cos(sp.exp(Z[0]))) is None
+    assert (
+        oscillatory_integrands.split(sp.sin(Z[0] ** 2)) is None
+        and oscillatory_integrands.split(sp.cos(sp.exp(Z[0]))) is None
+    )
 
 
 @pytest.mark.slow

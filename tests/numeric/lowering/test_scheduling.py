@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 from meanfield.base.symbols import K, Z
-from meanfield.numeric.lowering.text.scheduling import Schedule, by_layer
+from meanfield.numeric.lowering.text.scheduling import StatementOrder, by_layer
 from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.steps import Step
@@ -18,8 +18,8 @@ STEP = Step((INNER * OUTER + D,), ((M, INNER + K), (D, 2 * M)))
 
 def written(names: dict[Node, sp.Symbol] | None = None) -> tuple[list[str], sp.Expr]:
     """The statements of the step, each average f(variance), and its next value."""
-    schedule = Schedule(STEP, lambda node: [f"f({schedule.need(node.cov[0])})"], {M: sp.Symbol("m"), D: sp.Symbol("d")},
-                        names)  # fmt: skip
+    symbols = {M: sp.Symbol("m"), D: sp.Symbol("d")}
+    schedule = StatementOrder(STEP, lambda node: [f"f({schedule.need(node.cov[0])})"], symbols, names)
     value = schedule.need(STEP.next[0])
     return schedule.lines, value
 

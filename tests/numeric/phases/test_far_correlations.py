@@ -10,16 +10,16 @@ import sympy as sp
 import meanfield as mf
 from meanfield.networks.records import mlp
 from meanfield.numeric.phases import correlations as module
-from meanfield.theory.asked import kept_answers
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.settling import inputs_apart
+from meanfield.theory.depth_limits import inputs_apart
+from meanfield.theory.queries import stored_answers
+from meanfield.theory.queries.architecture_maps import Maps
 
 FAR = {"sigma_w": 2, "sigma_b": "1/3"}
 
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    monkeypatch.setattr(kept_answers, "LEAST", math.inf)
+    monkeypatch.setattr(stored_answers, "LEAST", math.inf)
 
 
 def ends(phi, **settings) -> list[tuple[float, float, str]]:

@@ -17,10 +17,10 @@ from meanfield.numeric.phases.maps.moving_maps import MovingMap
 from meanfield.numeric.phases.maps.nested_maps import NestedMap
 from meanfield.numeric.phases.maps.sampled_maps import SampledMap
 from meanfield.numeric.phases.maps.scalar_map import EnclosedMap
-from meanfield.theory.settling.acting_positions import SettlingBatch, SettlingPositions
-from meanfield.theory.settling.attending import TokensAlike
-from meanfield.theory.settling.one_number import Settling
-from meanfield.theory.settling.which_settles import settling_of
+from meanfield.theory.depth_limits.coupled_limits import BatchDepthLimit, CoupledDepthLimit
+from meanfield.theory.depth_limits.depth_limit import DepthLimit
+from meanfield.theory.depth_limits.token_limits import TokensAlike
+from meanfield.theory.depth_limits.which_limit import depth_limit_of
 
 
 def chain(*parts) -> mf.Theory:
@@ -29,32 +29,33 @@ def chain(*parts) -> mf.Theory:
 
 TANH, DENSE = mf.Nonlinearity("tanh"), mf.Dense()
 KINDS = {
-    "plain": (mf.derive("tanh"), Settling, EnclosedMap),
-    "norm": (mf.derive("tanh", norm="pre"), Settling, EnclosedMap),
-    "norm on activations": (chain(TANH, mf.LayerNorm(), mf.Nonlinearity("relu"), DENSE), Settling, MovingMap),
-    "pool": (chain(mf.Nonlinearity("relu"), mf.Pool(2, "sqrt(z1**2 + z2**2)"), DENSE), Settling, SampledMap),
-    "batch": (mf.derive("relu", architecture="batchnorm_mlp"), SettlingBatch, EnclosedMap),
-    "batch of activations": (chain(TANH, mf.BatchNorm(), DENSE), SettlingBatch, NestedMap),
-    "tokens": (chain(mf.Dense(axis="tokens"), mf.Nonlinearity("relu"), DENSE), SettlingPositions, EnclosedMap),
+    "plain": (mf.derive("tanh"), DepthLimit, EnclosedMap),
+    "norm": (mf.derive("tanh", norm="pre"), DepthLimit, EnclosedMap),
+    "norm on activations": (chain(TANH, mf.LayerNorm(), mf.Nonlinearity("relu"), DENSE), DepthLimit, MovingMap),
+    "pool": (chain(mf.Nonlinearity("relu"), mf.Pool(2, "sqrt(z1**2 + z2**2)"), DENSE), DepthLimit, SampledMap),
+    "batch": (mf.derive("relu", architecture="batchnorm_mlp"), BatchDepthLimit, EnclosedMap),
+    "batch of activations": (chain(TANH, mf.BatchNorm(), DENSE), BatchDepthLimit, NestedMap),
+    "tokens": (chain(mf.Dense(axis="tokens"), mf.Nonlinearity("relu"), DENSE), CoupledDepthLimit, EnclosedMap),
 }
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_which_number_settles_and_how_its_map_is_known(name):
     theory, settles, kind = KINDS[name]
-    found = settling_of(theory)
+    found = depth_limit_of(theory)
     assert type(found) is settles and type(found.map) is kind
     assert type(scalar_map(theory.limiting, theory.block)) is kind
 
 
 def test_tokens_with_attention_have_no_map_of_their_own():
-    found = settling_of(mf.derive("tanh", architecture="gpt", heads=8, causal=False))
+    found = depth_limit_of(mf.derive("tanh", architecture="gpt", heads=8, causal=False))
     assert type(found) is TokensAlike
     with pytest.raises(MeanFieldError, match="where an Attention mixes tokens"):
         _ = found.map
 
 
-TOLD_APART = ("attends", "only_floats", "moves_with_K", "Common", "scalar_map", "sampled", "is_exact", "settling")
+TOLD_APART = ("attends", "only_floats", "moves_with_K", "Common", "scalar_map", "sampled", "is_exact")
+TOLD_APART = (*TOLD_APART, "limiting_recursion")
 
 
 def asked_in(source: str) -> set[str]:
@@ -65,7 +66,7 @@ def asked_in(source: str) -> set[str]:
 
 
 def test_verbs_know_no_kinds():
-    """The verbs of one place and the diagram ask `settling_of`; only a budget looks at averages of two inputs."""
+    """The verbs of one place and the diagram ask `depth_limit_of`; only a budget looks at averages of two inputs."""
     package = Path(mf.__file__).parent
     assert asked_in((package / "theory/verbs/at_a_point.py").read_text()) == set()
     assert asked_in((package / "presentation/phase_diagram.py").read_text()) == set()
@@ -99,7 +100,7 @@ def test_the_phase_behind_a_norm_on_activations_starts_where_the_input_layer_put
 class Saturating(FloatMap):
     """K′ = σ_w² K/(1 + K) + σ_b², χ_J = χ_K: a kind that this file adds, known by its values."""
 
-    places = np.logspace(-6, 6, 49)
+    points = np.logspace(-6, 6, 49)
     error = 1e-12
 
     def at(self, K, numbers):

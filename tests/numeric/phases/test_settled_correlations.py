@@ -10,14 +10,14 @@ import pytest
 
 from meanfield.bias.guessing import BiasPhase
 from meanfield.numeric.phases import correlation_grids
-from meanfield.numeric.phases.correlation_grids import Cells, ends, zeros
+from meanfield.numeric.phases.correlation_grids import CorrelationCells, ends, zeros
 from meanfield.presentation import bias_diagrams
 
 
 def cells(*rows):
     """(σ_w, σ_b, K*, χ_J*, odd) of some points."""
     w, b, K, chi, odd = zip(*rows)
-    return Cells(*(np.array(v, dtype=float) for v in (w, b, K, chi)), np.array(odd, dtype=bool))
+    return CorrelationCells(*(np.array(v, dtype=float) for v in (w, b, K, chi)), np.array(odd, dtype=bool))
 
 
 class Block:
@@ -26,7 +26,7 @@ class Block:
     def __init__(self, identity=False, free=0.25):
         self.asked, self.identity, self.free = {}, identity, free
 
-    def settle(self, points):
+    def fixed_points(self, points):
         self.asked["settle"] = points.sigma_w.tolist()
         return tuple(np.full((3, points.K.size), 0.5) * [[1], [1.2], [1e-3]])
 

@@ -328,7 +328,7 @@ def test_constants_of_the_paper():
     found = law("tanh", (0, 0, 0, 0), ones, "J", 1)
     (_, A), (_, B) = found.growth.terms
     assert sp.simplify(B - 1 / (9 * sp.pi)) == 0 and abs(sp.N(A) - 0.752252778) < 1e-8
-    assert not found.growth.leading and found.corrections.rest[0] == -sp.S.Half
+    assert not found.growth.leading and found.corrections.omitted[0] == -sp.S.Half
     found = law("relu", ("1/4", "1/4", 0, 0), (1, 1, 0, 0), "J", 2)
     assert dict(found.growth.terms)[(0, 1, 0, 0)] == -sp.Rational(1, 8)
 
@@ -355,9 +355,9 @@ def test_orders_nest_and_say_what_is_left_out():
     known = law(phi, beta, size, "K", 6).corrections.terms
     for order in (1, 2, 3, 4):
         found = law(phi, beta, size, "K", order).corrections
-        assert found.terms == known[:order] and found.rest == known[order][0]
+        assert found.terms == known[:order] and found.omitted == known[order][0]
     few = law("relu", ("1/8", "1/8", 0, 0), (1, 1, 0, 0), "J", 1)
-    assert few.growth.leading and few.corrections.rest == (sp.S(1) / 4, 0, 0) and "O(l**(1/4))" in few.text()
+    assert few.growth.leading and few.corrections.omitted == (sp.S(1) / 4, 0, 0) and "O(l**(1/4))" in few.text()
     assert law("relu", ("1/8", "1/8", 0, 0), (1, 1, 0, 0), "J", 3).growth.power_of(0) != 0
 
 

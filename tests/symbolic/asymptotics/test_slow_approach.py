@@ -19,7 +19,7 @@ from meanfield.symbolic.asymptotics.schedules.stationary_variance import attract
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.criticality.chaotic_laws import inside_law
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, _with_orders
-from meanfield.symbolic.fixed_points.certified_roots import Root
+from meanfield.symbolic.fixed_points.certified_roots import RootInterval
 from meanfield.symbolic.fixed_points.half_line import Zeros
 from meanfield.symbolic.fixed_points.marginality import is_contracting, multiple_root, order_of
 
@@ -254,7 +254,7 @@ def test_a_triple_root_of_exponentials_is_proved():
     star = sp.log(2) / 3
     s = 1 / (R(1, 4) + R(3, 4) * 4 ** -R(1, 3))
     gain = s * (square - square.subs(K, star)) + star - K
-    root = Root(R("0.2310490601866"), R("0.2310490601867"), rising=False)
+    root = RootInterval(R("0.2310490601866"), R("0.2310490601867"), rising=False)
     assert multiple_root(gain, gain.diff(K) + 1, root) == star and order_of(gain, star) == 3
     found = _with_orders(gain, gain.diff(K) + 1, Zeros((root,), 3, 1, -1, sp.S.Zero, sp.oo, False, False, "a pair"))
     assert found.complete and found.roots[0].exact == star  # of order 3, it counts three times

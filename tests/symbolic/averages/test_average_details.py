@@ -140,7 +140,7 @@ def test_expansions_of_closed_forms(f, terms):
     sums = Sums(-1)
     found = large_variance._from_closed_form(average(f, (K,)), 2, sums)
     assert {(str(s), m): pytest.approx(float(c), rel=1e-14) for (s, m), c in sums.terms(found).items()} == terms
-    assert (found.rest is None) == (f != sp.exp(-(z**2)))
+    assert (found.remainder is None) == (f != sp.exp(-(z**2)))
 
 
 def test_a_logarithm_of_k_is_two_of_its_root():

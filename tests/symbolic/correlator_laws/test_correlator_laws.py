@@ -351,7 +351,7 @@ def test_one_layer_far_out(weights):
     powers, leads = {}, {}
     for name in names:
         found = system.solution(name)
-        k, c = system.calculus.ring(found.rest).ordered(found.terms)[0]
+        k, c = system.calculus.ring(found.remainder).ordered(found.terms)[0]
         powers[name], leads[name] = float(sp.sympify(system.power(k))), float(system.expr(c))
         start[name] = leads[name] * far ** powers[name]
 

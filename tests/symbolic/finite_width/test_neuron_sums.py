@@ -22,7 +22,7 @@ from meanfield.symbolic.finite_width.correlator_recursions import correlator_rec
 from meanfield.symbolic.finite_width.ensembles import ORTHOGONAL, UNIFORM, Contraction, Independent, Orthogonal
 from meanfield.symbolic.finite_width.layer_law import correlator, first_order
 from meanfield.symbolic.finite_width.linear_correlators import first_linear_layer, linear_moments
-from meanfield.symbolic.finite_width.monomials import CONTRACTIONS, Monomial, lambda_b, lambda_w, quantity
+from meanfield.symbolic.finite_width.monomials import CONTRACTIONS, WeightMonomial, lambda_b, lambda_w, quantity
 from meanfield.symbolic.finite_width.neuron_fields import LETTERS, Expected, Mean, Sigma, Tensor, left, right
 from meanfield.symbolic.finite_width.weight_averages import (
     C_W,
@@ -226,7 +226,7 @@ def test_a_dropped_pairing_is_seen():
     G1, K1 = correlator_map("G1"), correlator_map("K").subs(C_b, 0)
     for gone in range(9):
         kept = [p for i, p in enumerate(made.pairings) if i != gone]
-        sums = weight_averages._told_apart(kept, n)
+        sums = weight_averages._distinguished(kept, n)
         one = weight_averages._expanded(sums[s], first_order)
         whole = made.expanded(first_order)[s]
         assert sp.expand(whole[1] - 2 * K1 * G1 - right) == 0
@@ -404,7 +404,9 @@ def test_mathtext_reads_the_steps():
         (lambda: quantity("dddH", I), "choices are"),
         (lambda: quantity("H", I), "2 labels"),
         (
-            lambda: average_over_weights([Monomial(sp.S.One, ((I[0], right(1)),))] * 1, *[quantity("z", [I[0]])] * 9),
+            lambda: average_over_weights(
+                [WeightMonomial(sp.S.One, ((I[0], right(1)),))] * 1, *[quantity("z", [I[0]])] * 9
+            ),
             "at most 8",
         ),
         (lambda: average_over_weights(*[quantity("z", [I[0]])] * 6, weights=Independent("mine", ((4, 1),))), "order 6"),

@@ -11,7 +11,7 @@ from meanfield.base.answers.results import MeanFieldError, Solution, Status
 from meanfield.base.symbols import K, Z
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, FixedPoints, destination, rises_on
 from meanfield.symbolic.fixed_points.marginality import (
-    beside_one,
+    digits_near_one,
     gap_of,
     is_contracting,
     length_of,
@@ -62,7 +62,7 @@ def test_what_is_said_of_chi_beside_one(chi, phase, contracts, length, text):
     assert phase_of(chi) == phase
     assert is_contracting(chi) is contracts
     assert length_of(chi) == pytest.approx(length, rel=1e-9, nan_ok=True)
-    shown = beside_one(chi)
+    shown = digits_near_one(chi)
     assert (shown is None) == (text is None)
     if text is not None:
         sign, size = shown.split()[1:]
@@ -71,7 +71,7 @@ def test_what_is_said_of_chi_beside_one(chi, phase, contracts, length, text):
 
 def test_chi_that_is_a_symbol_or_falls_to_0_has_no_logarithm():
     symbol = exact(sp.Symbol("mu"))
-    assert is_contracting(symbol) is None and math.isnan(length_of(symbol)) and beside_one(symbol) is None
+    assert is_contracting(symbol) is None and math.isnan(length_of(symbol)) and digits_near_one(symbol) is None
     assert not log_of(exact(0)).is_finite() and not log_of(exact(-1)).is_finite()
     assert float(log_of(exact(2)).mid()) == pytest.approx(math.log(2), rel=1e-14)
     assert float(log_of(exact(1 + R(1, 10**40))).mid()) == pytest.approx(1e-40, rel=1e-14)

@@ -11,7 +11,15 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Z
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.fixed_points import certified_roots, exclusion
-from meanfield.symbolic.fixed_points.certified_roots import Root, crossings, enclose, refine, sharpened, sign_at, walk
+from meanfield.symbolic.fixed_points.certified_roots import (
+    RootInterval,
+    crossings,
+    enclose,
+    refine,
+    sharpened,
+    sign_at,
+    walk,
+)
 
 z, R = Z[0], sp.Rational
 
@@ -34,7 +42,7 @@ def test_brackets_hold_the_roots_of_a_polynomial(roots, sign):
             assert root.lo < r < root.hi and root.rising == (slope > 0) and root.hi - root.lo < R(3, 10**digits) * r
         finer = sharpened(e, root, 60)
         assert finer.lo < r < finer.hi and finer.hi - finer.lo < R(3, 10**60) * r
-        fixed = Root(a, b, sp.sympify(r))
+        fixed = RootInterval(a, b, sp.sympify(r))
         assert sharpened(e, fixed, 60) is fixed and fixed.mid == r and (root.lo + root.hi) / 2 == root.mid
 
 
@@ -105,7 +113,7 @@ RANGES = [  # an expression, its G; an interval; the number of zeros there
 @pytest.mark.parametrize("e, g, low, high, count", RANGES, ids=str)
 def test_an_interval_is_proved_to_hold_what_was_found(e, g, low, high, count):
     for said in (0, 1, 2):
-        roots = tuple(Root(sp.S.One, sp.S(2)) for _ in range(said))
+        roots = tuple(RootInterval(sp.S.One, sp.S(2)) for _ in range(said))
         assert exclusion.excluded(e, g, roots, sp.sympify(low), sp.sympify(high)) == (said == count)
 
 

@@ -10,7 +10,7 @@ from meanfield.base.answers.results import MeanFieldError, Solution, Status
 from meanfield.base.symbols import K, Z
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.fixed_points.all_fixed_points import _affine, short
-from meanfield.symbolic.fixed_points.certified_roots import Root, from_ball
+from meanfield.symbolic.fixed_points.certified_roots import RootInterval, from_ball
 from meanfield.symbolic.fixed_points.marginality import gap_of, multiple_root, order_of, slope_at, slope_of_number
 from meanfield.symbolic.fixed_points.variance_map import (
     at_zero_value,
@@ -43,17 +43,17 @@ def test_the_order_of_a_root_and_its_place(order):
     gain = sp.expand((K**2 - 2) ** order * (1 + K))
     assert order_of(gain, star) == order
     near = sp.Rational(sp.N(star, 40))
-    root = Root(near - R(1, 10**25), near + R(1, 10**25), crosses=order % 2 == 1)
+    root = RootInterval(near - R(1, 10**25), near + R(1, 10**25), crosses=order % 2 == 1)
     found = multiple_root(gain, gain.diff(K) + 1, root)
     assert found is None if order == 1 else found is not None and sp.simplify(found - star) == 0
-    far = Root(R(3), R(3) + R(1, 10**25))
+    far = RootInterval(R(3), R(3) + R(1, 10**25))
     assert multiple_root(gain, gain.diff(K) + 1, far) is None
-    assert multiple_root(gain, gain.diff(K) + 1, Root(root.lo, root.hi, star)) is None
+    assert multiple_root(gain, gain.diff(K) + 1, RootInterval(root.lo, root.hi, star)) is None
 
 
 def test_a_slope_of_1_is_proved_and_others_are_enclosed():
     near = sp.Rational(sp.N(sp.sqrt(2), 40))
-    root = Root(near - R(1, 10**20), near + R(1, 10**20))
+    root = RootInterval(near - R(1, 10**20), near + R(1, 10**20))
     gain = K**2 - 2
     assert slope_at(gain, R(3, 4) + 0 * K, root) == exact(R(3, 4))
     assert slope_at(gain, K**2 - 1, root) == exact(1)
@@ -61,8 +61,8 @@ def test_a_slope_of_1_is_proved_and_others_are_enclosed():
         found = slope_at(gain, slope, root)
         assert (found.status is Status.EXACT) == (truth == 0)
         assert float(gap_of(found).mid()) == pytest.approx(float(truth), rel=1e-10)
-    assert slope_at(gain, K, Root(root.lo, root.hi, sp.sqrt(2))).status is Status.CERTIFIED
-    assert slope_at(gain, K / sp.sqrt(2), Root(root.lo, root.hi, sp.sqrt(2))) == exact(1)
+    assert slope_at(gain, K, RootInterval(root.lo, root.hi, sp.sqrt(2))).status is Status.CERTIFIED
+    assert slope_at(gain, K / sp.sqrt(2), RootInterval(root.lo, root.hi, sp.sqrt(2))) == exact(1)
     small = slope_of_number(1 - R(1, 10**60))
     assert float(gap_of(small).mid()) == pytest.approx(-1e-60) and small.status is Status.CERTIFIED
 

@@ -11,8 +11,8 @@ import sympy as sp
 import meanfield as mf
 from meanfield.base.answers.results import Status
 from meanfield.base.symbols import K
+from meanfield.symbolic.fixed_points.double_zeros import double_zeros
 from meanfield.symbolic.fixed_points.half_line import Zeros
-from meanfield.symbolic.fixed_points.touching import touched
 
 
 def at(name):
@@ -45,10 +45,10 @@ def test_a_point_is_looked_for_where_the_range_has_no_end(low, high):
     """K' - K = K(K - 2)²: 2 is met from K = 0 on (a TypeError of SymPy once), and what only comes close is not."""
     found = Zeros((), 2, 1, 1, sp.sympify(low), sp.sympify(high), False, False)
     gain = K * (K - 2) ** 2
-    (root,) = touched(gain, sp.diff(gain + K, K), found)
+    (root,) = double_zeros(gain, sp.diff(gain + K, K), found)
     assert root.exact == 2 and not root.crosses
     near = gain + K / 1000
-    assert touched(near, sp.diff(near + K, K), found) == ()
+    assert double_zeros(near, sp.diff(near + K, K), found) == ()
 
 
 @pytest.mark.slow

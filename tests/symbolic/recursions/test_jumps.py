@@ -23,7 +23,7 @@ from meanfield.numeric.lowering.text import printing
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.nodes.equal_norms import Stretch, stretch
 from meanfield.symbolic.averages.nodes.unequal_norms import Chord, chord
-from meanfield.theory.settling import inputs_apart
+from meanfield.theory.depth_limits import inputs_apart
 from meanfield.theory.verbs import propagating
 
 W, B = math.sqrt(1.5), math.sqrt(0.2)
@@ -300,7 +300,7 @@ def test_runs_and_kernels_refuse_an_input_that_is_zero_where_φ_jumps(start, mon
         gated.propagate(sigma_w=1.3, sigma_b=0.0, depth=2, input_norm=0.0, quantities="K")
     run = gated.propagate(sigma_w=1.3, sigma_b=0.0, depth=2, input_norm=1e-30, quantities="K")
     assert abs(run.K[1] - 1.69 / 2) < 1e-14
-    monkeypatch.setattr(propagating, "jumps_at_rest", lambda *_: False)  # planted: the limit
+    monkeypatch.setattr(propagating, "jumps_at_zero", lambda *_: False)  # planted: the limit
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         refused()
 

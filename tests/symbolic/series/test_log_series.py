@@ -11,7 +11,7 @@ from flint import fmpq
 
 from meanfield.base.symbols import Z
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of
-from meanfield.symbolic.series.exponents import Basis, NoFurther, decided
+from meanfield.symbolic.series.exponents import Basis, NoHigherOrder, decided
 from meanfield.symbolic.series.ring import (
     Ring,
     TooLong,
@@ -132,7 +132,7 @@ def test_what_is_left_out_is_remembered():
     assert r.lost == key(fmpq(-5, 2)) and r.with_floor(fmpq(9), fmpq(9)).lost is None
     assert not r.keeps((fmpq(0), fmpq(0), fmpq(-2), 0)) and r.lost == (fmpq(0), fmpq(0), fmpq(-2), 0)
     assert [natural(fmpq(*n)) for n in ((3, 1), (0, 1), (-1, 1), (1, 2))] == [3, 0, None, None]
-    with pytest.raises(NoFurther, match="two exponents differ by"):
+    with pytest.raises(NoHigherOrder, match="two exponents differ by"):
         near = Basis()
         near.of(ROOT)
         n = R(sp.N(ROOT, 50))
@@ -183,5 +183,5 @@ def test_irrational_parts_of_exponents_add_up():
             wrong()
     assert basis.expr(fmpq(1, 2), x * 2 - y) == R(1, 2) + 2 * ROOT - sp.sqrt(3)
     assert basis.of(R(1, 3) + ROOT + sp.sqrt(12)) == (fmpq(1, 3), x + y * 2) and basis.of(S.One) == (1, 0)
-    with pytest.raises(NoFurther, match="Further terms need a number for an exponent"):
+    with pytest.raises(NoHigherOrder, match="Further terms need a number for an exponent"):
         basis.of(sp.Symbol("beta"))

@@ -60,10 +60,10 @@ ALGEBRAS = {
     ("symbolic.series.asymptotic_law", "Law"): "what a series prints, computed as the next line",
     ("symbolic.series.exponential_sums", "ExponentialSums"): "one truncated series for each exponential",
     ("base.answers.results", "Solution"): "a number with its error",
-    ("functions.elementary.record", "End"): "the alternating series of one head, an enclosure",
+    ("functions.elementary.record", "EndBehavior"): "the alternating series of one head, an enclosure",
     ("functions.growth", "Bound"): "upper bounds c·|z|^p",
-    ("functions.growth", "Decay"): "how fast something falls",
-    ("functions.growth", "Tail"): "an enclosure of a tail",
+    ("functions.growth", "ExponentialDecay"): "how fast something falls",
+    ("functions.growth", "TailExpansion"): "an enclosure of a tail",
     ("symbolic.asymptotics.higher_order.leading_order", "Expanded"): "the same",
     ("symbolic.asymptotics.higher_order.series_solution", "Corrections"): "what further terms print",
     ("symbolic.asymptotics.in_total_depth.total_marginal", "Force"): "one term in l and L",
@@ -92,7 +92,7 @@ WALKS = {
     ("functions.ranges", "span"): "intervals",
     ("functions.reading.parser", "_size"): "a degree",
 }
-REMAINDERS = {"rest", "remainder", "lost", "left_out", "error_power"}
+REMAINDERS = {"rest", "remainder", "omitted", "lost", "left_out", "error_power"}
 ARITHMETIC = {"mul", "plus", "power", "product", "times"}
 OPERATIONS = ({"__mul__", "__add__"}, {"__mul__", "__pow__"}, {"times", "plus"}, {"times", "power"})
 

@@ -15,7 +15,7 @@ from meanfield.symbolic.asymptotics.scaling import _integrated, decay, logarithm
 from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, expression, of, rational
 from meanfield.symbolic.series.difference import solved
-from meanfield.symbolic.series.exponents import NONE, Basis, NoFurther
+from meanfield.symbolic.series.exponents import NONE, Basis, NoHigherOrder
 from meanfield.symbolic.series.recurrences import along, growing, put_in
 from meanfield.symbolic.series.ring import UNIT, Ring, any_logs, key, plus
 from meanfield.symbolic.series.truncated import Calculus, Truncated
@@ -89,7 +89,7 @@ def test_a_growing_sequence_against_its_orbit():
     with pytest.raises(AssertionError, match="the orbit is another"):
         assert_follows_an_orbit(4, 2e-5, continuous=True)
     ring = ring_to(1)
-    with pytest.raises(NoFurther, match="The expansion of K at large depth does not converge"):
+    with pytest.raises(NoHigherOrder, match="The expansion of K at large depth does not converge"):
         put_in(lambda x: plus(x, {UNIT: ONE}), "K")
     assert growing(ring, {}, ZERO) == {}
 
@@ -118,7 +118,7 @@ def test_layers_and_powers_of_truncated_series():
     assert (after.terms[key(2)].number, after.terms[key(1)].number) == (3, 3 * (2 - 4))
     one = calc.times(x, calc.power(x, -1))
     assert one.terms == {UNIT: ONE} and calc.edge(one) == -5 and one.rate == (fmpq(0),)
-    plain = Truncated(x.terms, x.rest, (fmpq(0),))
+    plain = Truncated(x.terms, x.remainder, (fmpq(0),))
     root = calc.real_power(plain, fmpq(1, 2))
     assert calc.times(root, root) == plain and calc.edge(root) == -4
     with pytest.raises(MeanFieldError, match="Only a plain power of l can lead"):
@@ -141,15 +141,15 @@ def test_powers_and_compositions_of_truncated_series():
     for r in (R(1, 3), S(-1), S(4)):
         exact = sp.series(whole**r, y, 0, 4).removeO()
         found = calc.real_power(series(numbers), rational(r))
-        assert seen(found) == [exact.coeff(y, k) for k in range(4)] and found.rest == any_logs(-4)
+        assert seen(found) == [exact.coeff(y, k) for k in range(4)] and found.remainder == any_logs(-4)
     short = calc.real_power(series(numbers), fmpq(-1), fmpq(2))
-    assert short.rest == key(-3) and seen(short) == [1, -3, R(19, 2), 0]
+    assert short.remainder == key(-3) and seen(short) == [1, -3, R(19, 2), 0]
     inner = [0, 2, -3, 1]
     exact = sp.expand(sum(c * sum(d * y**j for j, d in enumerate(inner)) ** k for k, c in enumerate(numbers)))
     found = calc.composed(series(inner), lambda k: of(rational((*numbers, 0)[k])))
     assert seen(found) == [exact.coeff(y, k) for k in range(4)]
     even = calc.composed(series(inner), lambda k: of(fmpq(int(k == 2))), fmpq(2))
-    assert even.rest == key(-3) and even.terms == {key(-2): of(fmpq(4))}  # x² is known to y^5, but not asked for
+    assert even.remainder == key(-3) and even.terms == {key(-2): of(fmpq(4))}  # x² is known to y^5, but not asked for
     with pytest.raises(MeanFieldError, match="does not fall as a power"):
         calc.composed(series([1, 1]), lambda k: ONE, fmpq(2))
 

@@ -19,12 +19,12 @@ from meanfield.empirical.network.operations.operation import Join, Shape
 from meanfield.empirical.network.operations.operation_derivatives import Derivative
 from meanfield.empirical.network.operations.operation_walk import Site
 from meanfield.empirical.network.operations.softmax import (
+    AppliedAttention,
     ByKey,
     ByQuery,
     ByValue,
-    Frame,
-    Mixed,
-    Side,
+    HeadLayout,
+    ScoreSide,
     Turn,
     softmax,
     turned,
@@ -35,7 +35,7 @@ _LARGE = 1 << 26  # scores of one layer from which on memory is asked for
 
 
 @dataclass(frozen=True)
-class Heads:
+class HeadSizes:
     """How many neurons heads have: `number` of them, each of `dim` neurons, or of N/`heads` where dim is None, N the
     neurons of the layer that is made."""
 
@@ -68,8 +68,8 @@ class Attend(Join):
     token t = 0, 1, … normed: whether q and k of a head are divided by their root mean square.
     """
 
-    keys: Heads
-    values: Heads
+    keys: HeadSizes
+    values: HeadSizes
     causal: bool = False
     inverse: bool = False
     rotary: float = 0.0
@@ -94,8 +94,8 @@ class Attend(Join):
         query, key, value = signals
         frame, turn, factor = self._split(query, site.inputs)
         self._require_memory(frame, site.differentiate)
-        queries = Side.of(frame.apart(query, frame.each), turn, self.normed, factor)
-        keys = Side.of(frame.apart(key, 1), turn, self.normed, 1.0)
+        queries = ScoreSide.of(frame.apart(query, frame.each), turn, self.normed, factor)
+        keys = ScoreSide.of(frame.apart(key, 1), turn, self.normed, 1.0)
         v, hidden = frame.apart(value, 1), frame.hidden if self.causal else None
         new_z = site.new(len(query), self.keys.heads * v.shape[-1])
         shape = frame.groups, frame.each * frame.tokens, frame.tokens
@@ -107,7 +107,7 @@ class Attend(Join):
             new_z[positions] = frame.together(scores @ v[part], frame.each)
         if kept is None:
             return new_z, ()
-        mixed = Mixed(frame, kept, queries, keys, v)
+        mixed = AppliedAttention(frame, kept, queries, keys, v)
         return new_z, (ByQuery(mixed, frame.each), ByKey(mixed, 1), ByValue(mixed, 1))
 
     def joined_formula(self, signals: Sequence[Jet], site: Site) -> Jet:
@@ -138,14 +138,14 @@ class Attend(Join):
                 whole[positions] += frame.together(one.sum(axis=0), r)
         return found
 
-    def _split(self, query: np.ndarray, inputs: int) -> tuple[Frame, Turn | None, float]:
+    def _split(self, query: np.ndarray, inputs: int) -> tuple[HeadLayout, Turn | None, float]:
         """(how signals are split, the angles that q and k are turned by, λ)."""
         positions, neurons = query.shape[-2:]
         size = neurons // self.keys.heads
-        frame = Frame(inputs, positions // inputs, self.keys.number, self.keys.heads // self.keys.number)
+        frame = HeadLayout(inputs, positions // inputs, self.keys.number, self.keys.heads // self.keys.number)
         return frame, frame.turn(self.rotary, size), 1.0 / size if self.inverse else 1.0 / math.sqrt(size)
 
-    def _require_memory(self, frame: Frame, kept: bool) -> None:
+    def _require_memory(self, frame: HeadLayout, kept: bool) -> None:
         """Scores of all inputs are kept for derivatives, else those of one input at a time."""
         held = frame.scores * (frame.inputs if kept else 1)
         if held > _LARGE:

@@ -12,8 +12,8 @@ from meanfield.empirical.functions.registry import ScalarPair, elementwise
 from meanfield.empirical.network.operations.operation_derivatives import (
     BatchProjection,
     Derivative,
-    Pooled,
-    Projection,
+    LayerNormDerivative,
+    PoolDerivative,
     RootProjection,
     Slope,
     divide_rows,
@@ -40,7 +40,7 @@ def apply_norm(z: np.ndarray, affine: bool, gain: np.ndarray | None = None) -> t
     new_z = aligned(*z.shape)
     spreads = np.empty(len(z))
     normalize_rows(z, new_z, spreads)
-    return new_z, Projection(new_z, spreads, affine, gain)
+    return new_z, LayerNormDerivative(new_z, spreads, affine, gain)
 
 
 def apply_root_norm(z: np.ndarray, affine: bool, gain: np.ndarray | None = None) -> tuple[np.ndarray, Derivative]:
@@ -75,7 +75,7 @@ def apply_pool(z: np.ndarray, size: int, largest: bool) -> tuple[np.ndarray, Der
     else:
         groups.mean(axis=-1, out=new_z)
         inner[...] = 1.0 / size
-    return new_z, Pooled(share, size)
+    return new_z, PoolDerivative(share, size)
 
 
 def apply_group(z: np.ndarray, size: int, formula: str, differentiate: bool) -> tuple[np.ndarray, Derivative]:
@@ -84,7 +84,7 @@ def apply_group(z: np.ndarray, size: int, formula: str, differentiate: bool) -> 
     new_z, share = aligned(positions, neurons), aligned(*(z.shape if differentiate else (0, 0)))
     share[...] = 0.0
     group_kernel(formula, size)(z[None], new_z[None], share[None])
-    return new_z, Pooled(share, size)
+    return new_z, PoolDerivative(share, size)
 
 
 @njit(cache=True, nogil=True)

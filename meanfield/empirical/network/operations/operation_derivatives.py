@@ -156,7 +156,7 @@ class Factor(Derivative):
 
 
 @dataclass(frozen=True, eq=False)
-class Projection(_Gains):
+class LayerNormDerivative(_Gains):
     """Of LayerNorm, ŷ = (y − mean(y))/s: dŷ = (dy − mean(dy) − ŷ mean(ŷ dy))/s."""
 
     unit: np.ndarray
@@ -183,7 +183,7 @@ class RootProjection(_Gains):
 
 
 @dataclass(frozen=True, eq=False)
-class Trained(_Gains):
+class GainsDerivative(_Gains):
     """Of y → γy + β: ŷ is y."""
 
     unit: np.ndarray
@@ -209,7 +209,7 @@ class BatchProjection(_Gains):
 
 
 @dataclass(frozen=True, eq=False)
-class Pooled(Derivative):
+class PoolDerivative(Derivative):
     """Of Pool: `share`[p, i] is the derivative of neuron i // size after it by neuron i before it (0 beyond the last
     whole group)."""
 

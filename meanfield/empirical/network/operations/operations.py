@@ -15,7 +15,7 @@ from meanfield.empirical.functions.jets import Jet
 from meanfield.empirical.functions.reference_functions import derivatives
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.functions.user_formulas import has_switches
-from meanfield.empirical.network.operations.attention_operation import Heads
+from meanfield.empirical.network.operations.attention_operation import HeadSizes
 from meanfield.empirical.network.operations.forward import (
     apply_batch_norm,
     apply_group,
@@ -25,7 +25,7 @@ from meanfield.empirical.network.operations.forward import (
     apply_root_norm,
 )
 from meanfield.empirical.network.operations.operation import Join, Operation, Parameter, Shape
-from meanfield.empirical.network.operations.operation_derivatives import Derivative, Factor, Slope, Trained
+from meanfield.empirical.network.operations.operation_derivatives import Derivative, Factor, GainsDerivative, Slope
 from meanfield.empirical.network.operations.operation_walk import Carrier, Site
 from meanfield.empirical.network.operations.weighted import Projected, Weighted, WeightedTokens
 from meanfield.empirical.random.buffers import aligned
@@ -90,7 +90,7 @@ class MultiplySaved(Join):
 
 
 @dataclass(frozen=True)
-class Affine(Operation):
+class DenseOperation(Operation):
     """y → σ_w n^{−1/2} W y + σ_b b, the `ordinal`-th Dense of the block (of a layer, for the input layer).
 
     sigma_w, sigma_b: one per layer, or None for the network's own. expand: outputs per neuron of the layer that is made
@@ -103,7 +103,7 @@ class Affine(Operation):
     sigma_b: tuple[float, ...] | None = None
     expand: tuple[float, ...] | None = None
     tokens: bool = False
-    heads: Heads | None = field(default=None, repr=False)  # a checkpoint knows it by what mixes the heads
+    heads: HeadSizes | None = field(default=None, repr=False)  # a checkpoint knows it by what mixes the heads
 
     trains = ("W", "b")
 
@@ -188,9 +188,9 @@ class Project(Operation):
             return ()
         return (Parameter("W", (end[1], here[1]), role=2 * self.ordinal, trained=False),)
 
-    def dense(self, layer: int) -> Affine:
+    def dense(self, layer: int) -> DenseOperation:
         """What π is drawn as."""
-        return Affine(self.ordinal, sigma_w=(1.0,) * layer, sigma_b=(0.0,) * layer)
+        return DenseOperation(self.ordinal, sigma_w=(1.0,) * layer, sigma_b=(0.0,) * layer)
 
     def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative | None]:
         if z.shape[1] == site.end[1]:
@@ -209,7 +209,9 @@ def _turned(one: np.ndarray) -> np.ndarray:
     return one.swapaxes(-1, -2)
 
 
-def _weighed(dense: Affine, z: np.ndarray, site: Site, outputs: int) -> tuple[np.ndarray, Matrix, Matrix | None]:
+def _weighed(
+    dense: DenseOperation, z: np.ndarray, site: Site, outputs: int
+) -> tuple[np.ndarray, Matrix, Matrix | None]:
     """(w z + β, w, what cotangents meet in its place)."""
     shape = outputs, z.shape[1]
     matrix = site.weights.matrix(dense, site, shape)
@@ -338,7 +340,7 @@ class Adapt(_Gains):
     def normalized(self, z: np.ndarray, gain: np.ndarray | None) -> tuple[np.ndarray, Derivative]:
         new_z = aligned(*z.shape)
         new_z[...] = z
-        return new_z, Trained(new_z, self.affine, gain)
+        return new_z, GainsDerivative(new_z, self.affine, gain)
 
     def unit(self, z: Jet) -> Jet:
         return z

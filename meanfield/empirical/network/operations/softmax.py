@@ -21,7 +21,7 @@ Turn = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Frame:
+class HeadLayout:
     """How a signal (inputs·tokens, neurons) is split: `groups` of `each` heads of queries."""
 
     inputs: int
@@ -99,7 +99,7 @@ def _less_mean(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class ScoreSide:
     """Queries or keys as scores meet them: unit = turned y, divided by its root mean square `size` where that is given,
     and hat = factor·unit."""
 
@@ -109,7 +109,7 @@ class Side:
     factor: float
 
     @classmethod
-    def of(cls, heads: np.ndarray, turn: Turn | None, normed: bool, factor: float) -> Side:
+    def of(cls, heads: np.ndarray, turn: Turn | None, normed: bool, factor: float) -> ScoreSide:
         unit = turned(heads, turn)
         if not normed:
             return cls(unit, None, turn, factor)
@@ -147,13 +147,13 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Mixed:
+class AppliedAttention:
     """Attention at the point where it was applied: y = A v, A = softmax(q̂ k̂ᵀ)."""
 
-    frame: Frame
+    frame: HeadLayout
     weights: np.ndarray
-    query: Side
-    key: Side
+    query: ScoreSide
+    key: ScoreSide
     value: np.ndarray
 
     def from_scores(self, x: np.ndarray, part: slice) -> np.ndarray:
@@ -185,7 +185,7 @@ class Mixed:
 class _OfMixed(Derivative):
     """By one of the three; each: how many of its heads a group has."""
 
-    def __init__(self, mixed: Mixed, each: int) -> None:
+    def __init__(self, mixed: AppliedAttention, each: int) -> None:
         self.mixed, self._each = mixed, each
 
     @property

@@ -43,7 +43,7 @@ BETWEEN = tuple(10.0 ** (-30.3 + 2.53 * j) for j in range(24))  # off the rungs 
 
 
 @dataclass(frozen=True)
-class Scalar:
+class LoweredScalar:
     """A lowered function of K: generated source `text` of a function `name(K, T)`, its table (or None), and the
     measured error.
 
@@ -53,7 +53,7 @@ class Scalar:
 
     name: str
     text: str
-    table: quadrature.Table | None
+    table: quadrature.PolynomialTable | None
     error: float
     note: str
     limit: float = math.inf  # the value is NaN beyond this K: the integrand oscillates too fast to be followed there
@@ -69,7 +69,7 @@ class Scalar:
 
 
 @lru_cache(maxsize=256)
-def scalar(expr: sp.Expr, name: str = "f") -> Scalar:
+def scalar(expr: sp.Expr, name: str = "f") -> LoweredScalar:
     """Lower `expr`, a function of the one symbol K that may contain averages ⟨·⟩_K.
 
     Raises: MeanFieldError if other symbols are left, or no form reaches a usable accuracy.
@@ -83,7 +83,7 @@ def scalar(expr: sp.Expr, name: str = "f") -> Scalar:
     guard = _guard(expr)
     if not form.has(Average):
         if not form.has(K):
-            return Scalar(name, f"def {name}(K, T):\n    return {printing.code(form)}\n", None, 0.0, "constant")
+            return LoweredScalar(name, f"def {name}(K, T):\n    return {printing.code(form)}\n", None, 0.0, "constant")
         truth = [balls.certified_at(form, K, sp.Rational(k), 20) for k in LADDER]
         body = printing.body
         ranges, chosen, error = _closed_ranges(form, truth, body)
@@ -92,14 +92,16 @@ def scalar(expr: sp.Expr, name: str = "f") -> Scalar:
             if _reaches_infinity(found[0]):
                 body, (ranges, chosen, error) = _body_that_overflows, found
         if _reaches_infinity(ranges) and ranges[0][0] == 0.0 and len(ranges) == 1:
-            one = Scalar(name, f"def {name}(K, T):\n{guard}{body(chosen)}", None, error, "closed form for every K")
+            one = LoweredScalar(
+                name, f"def {name}(K, T):\n{guard}{body(chosen)}", None, error, "closed form for every K"
+            )
         else:
             one = _mixed(expr, guard, body(chosen, " " * 8), ranges, error if ranges else 0.0, name)
         return _cheaper(expr, one)
     return _tabled(name, *_checked_table(expr))
 
 
-def _cheaper(expr: sp.Expr, one: Scalar) -> Scalar:
+def _cheaper(expr: sp.Expr, one: LoweredScalar) -> LoweredScalar:
     """A table in the place of a closed form that is no vector code (exponentials, a branch into a table), where a table
     is as exact: of that the loops over a grid make vector code (`block_loops`), at a third of the price of one `exp`.
 
@@ -115,8 +117,8 @@ def _cheaper(expr: sp.Expr, one: Scalar) -> Scalar:
     return other if other.only_table and other.limit >= one.limit and other.error <= max(one.error, TOLERANCE) else one
 
 
-def _tabled(name: str, table: quadrature.Table, error: float) -> Scalar:
-    return Scalar(
+def _tabled(name: str, table: quadrature.PolynomialTable, error: float) -> LoweredScalar:
+    return LoweredScalar(
         name,
         f"def {name}(K, T):\n    return {_table_call(table)}\n",
         table,
@@ -127,11 +129,11 @@ def _tabled(name: str, table: quadrature.Table, error: float) -> Scalar:
     )
 
 
-def _limit(t: quadrature.Table) -> float:
+def _limit(t: quadrature.PolynomialTable) -> float:
     return 2.0**t.last if math.isnan(t.high) else math.inf
 
 
-def _until(t: quadrature.Table) -> str:
+def _until(t: quadrature.PolynomialTable) -> str:
     return f" for K up to {_limit(t):.0e}" if math.isnan(t.high) else ""
 
 
@@ -146,7 +148,7 @@ def _guard(expr) -> str:
         return ""
 
 
-def _table_call(t: quadrature.Table) -> str:
+def _table_call(t: quadrature.PolynomialTable) -> str:
     high = repr(t.high) if math.isfinite(t.high) else f"math.{t.high!r}"
     call = f"_table(K, T, {t.first}, {t.low!r}, {high})"
     if t.is_split:
@@ -241,7 +243,7 @@ def _mixed(expr, guard, inner, ranges, inside, name):
         text += f"    if {' or '.join(tests)}:\n{inner}"
     text += f"    return {_table_call(table)}\n"
     where = ", ".join(f"[{lo:.0e}, {hi:.0e}]" for lo, hi in ranges) or "nowhere"
-    return Scalar(
+    return LoweredScalar(
         name,
         text,
         table,
@@ -352,12 +354,12 @@ def _followed(rules) -> float:
     return octave
 
 
-def _finer(rule: quadrature.Rule) -> quadrature.Rule:
+def _finer(rule: quadrature.QuadratureRule) -> quadrature.QuadratureRule:
     """A quadrature with other panels and another order: what it says differently, neither knows."""
     return replace(rule, first=rule.first / 2.7, order=24)
 
 
-def _plain(rule: quadrature.Rule) -> quadrature.Rule:
+def _plain(rule: quadrature.QuadratureRule) -> quadrature.QuadratureRule:
     """A quadrature that follows every period and knows nothing of waves."""
     if not rule.fastest:
         return _finer(rule)
@@ -420,10 +422,10 @@ def _measure(expr, nodes, table, span, rules, truth) -> float:
     plain = _values(expr, nodes, [_plain(r) for r in rules])
     # a ball follows every period, of which there are √K times the frequency
     follows = RIGOROUS / max(1.0, *[r.fastest / 4 for r in rules]) ** 2
-    for k in (c for c in (*CHECKS, *INSIDE, *table.split_places()) if low <= c < high):
+    for k in (c for c in (*CHECKS, *INSIDE, *table.split_points()) if low <= c < high):
         value, true = f(k, table.coefficients), math.nan
         if (value == 0.0 and float(truth(k)[0]) == 0.0) or (k < _SMALL and not _holds(nodes, k)):
-            continue  # below every double; a ball would need hundreds of digits to say so
+            continue  # below every double; a ball would need hundreds of digits to show it
         if k in CHECKS and not any(r.branches for r in rules) and not (oscillates and k > follows):
             ball = balls.certified(expr.subs(K, sp.Rational(k)), 18)
             true, miss = float(ball.mid()), abs(float(ball - value))

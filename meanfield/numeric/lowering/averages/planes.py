@@ -41,7 +41,7 @@ class PanelPlan:
     f: sp.Expr
     g: sp.Expr
     kinks: tuple[tuple[float, ...], tuple[float, ...]]
-    branches: tuple[tuple[branches.Branch, ...], tuple[branches.Branch, ...]]
+    branches: tuple[tuple[branches.BranchPoint, ...], tuple[branches.BranchPoint, ...]]
     m_inner: int
     m_outer: int
     rate: float

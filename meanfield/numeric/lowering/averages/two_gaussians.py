@@ -45,7 +45,7 @@ FAR = 1e150  # a variance: products of two such are doubles
 
 
 @dataclass(frozen=True)
-class Pair:
+class LoweredPair:
     """A lowered ⟨f g⟩: generated source of `name(K_aa, K_ab, K_bb, sine2)` and how it is computed."""
 
     name: str
@@ -68,7 +68,7 @@ def _lowered(functions: Functions, shape: sp.Expr, written: Sequence[sp.Expr]) -
 
 
 @lru_cache(maxsize=128)
-def pair(expr: sp.Expr, name: str = "g") -> Pair:
+def pair(expr: sp.Expr, name: str = "g") -> LoweredPair:
     """Lower `expr`, a function of K_aa, K_ab, K_bb with one or more two-input averages.
 
     Raises: MeanFieldError where an average does not separate into a function of z_a times a function of z_b.
@@ -78,10 +78,10 @@ def pair(expr: sp.Expr, name: str = "g") -> Pair:
     box = _closed_box(form, expr) if direct else None
     if box == (0.0, math.inf):
         whole = f"{direct}def {name}({SIGNATURE}):\n    return {name}_closed({SIGNATURE})\n"
-        return Pair(name, whole, "closed form everywhere", closed=True)
+        return LoweredPair(name, whole, "closed form everywhere", closed=True)
     if direct and not any(n.n == 2 for n in expr.atoms(Average)):  # no average at all: the density of a jump's slope
         whole = f"{direct}def {name}({SIGNATURE}):\n    return {name}_closed({SIGNATURE})\n"
-        return Pair(name, whole, "closed form everywhere", closed=True)
+        return LoweredPair(name, whole, "closed form everywhere", closed=True)
     node = _only_node(expr)
     plan = planes.plan(node)
     quad, error = _quadrature(plan, name)
@@ -102,7 +102,7 @@ def pair(expr: sp.Expr, name: str = "g") -> Pair:
         )
     call = printing.code(expr.xreplace({node: sp.Symbol("q")}))
     text += f"    q = {name}_quadrature({SIGNATURE})\n    return {call}\n"
-    return Pair(name, text, note, error, limit=plan.limit, plan=None if any(plan.branches) else plan)
+    return LoweredPair(name, text, note, error, limit=plan.limit, plan=None if any(plan.branches) else plan)
 
 
 def _quadrature(plan: planes.PanelPlan, name: str) -> tuple[str, float]:

@@ -19,7 +19,7 @@ from meanfield.numeric.lowering.modules import cache
 from meanfield.numeric.lowering.modules.module_functions import Functions, lowers, require_usable
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.quadrature.softmax import overlaps, softmax_grids, softmax_tables
-from meanfield.numeric.quadrature.softmax.softmax_tables import CELLS, DEGREE, Frame, Tables
+from meanfield.numeric.quadrature.softmax.softmax_tables import CELLS, DEGREE, TableFrame, Tables
 from meanfield.symbolic.averages.nodes.overlap import Overlap
 
 _LARGEST = 1 << 20  # entries: beyond, the tables' rectangles are too coarse
@@ -89,7 +89,7 @@ _ALONE = {
 
 def text(T: int, kind: str, two: bool, name: str) -> str:
     """Source of `name(V, D, T)`, or `name(V, T)` of one row; the last argument is its table."""
-    frame = Frame(T)
+    frame = TableFrame(T)
     step = CELLS * CELLS * (DEGREE + 1)
     flat = (T - 1.0) / T**2
     at_zero = {"value": 1.0 / T, "entropy": float(np.log(T))}.get(kind, flat)

@@ -29,7 +29,7 @@ from meanfield.base.progress import doing
 from meanfield.numeric.lowering.modules import cache
 from meanfield.numeric.lowering.modules.module_functions import DIRECT_WEIGHT
 from meanfield.numeric.lowering.text import elementary_numeric, interpreting
-from meanfield.numeric.lowering.text.interpreting import Rows
+from meanfield.numeric.lowering.text.interpreting import FloatRows
 
 VERSION = "0.3.0"
 PATIENCE = 1.0  # prices of the compiled form that interpreted calls may cost in all
@@ -112,8 +112,8 @@ class Module:
         return scope
 
     @cached_property
-    def _rows(self) -> tuple[Rows, ...]:
-        return tuple(Rows(t.tolist()) for t in self.tables)
+    def _rows(self) -> tuple[FloatRows, ...]:
+        return tuple(FloatRows(t.tolist()) for t in self.tables)
 
     def follow(
         self, start: np.ndarray, sigma: np.ndarray, relative: tuple[int, ...], first: int, last: int, repeats: bool,
@@ -135,7 +135,7 @@ class Module:
         block = elementary_numeric.WIDTH if self.weight < DIRECT_WEIGHT else 1  # quadratures have nothing to share
         sigma = np.require(sigma, requirements=["C", "W"])  # one type of array is one compiled form
         rest = (begin, sigma, T, first - 1, last - 1, repeats, every, out, diverged)
-        self.spread(points, block, last - first + 1, *rest)
+        self.in_parallel(points, block, last - first + 1, *rest)
         if every:
             out[:, 0] = start
         return out, diverged
@@ -143,14 +143,14 @@ class Module:
     def call(self, function: str, steps: float, *arguments) -> None:
         """Run `function(*arguments)`, where `T` stands for the tables; `steps` is how much work it is."""
         if not (self.is_little(self.seconds(steps)) and self.interpreted(function, arguments)):
-            with self._said():
+            with self._compiling():
                 getattr(self.compiled, function)(*(self.tables if a is T else a for a in arguments))
 
-    def _said(self) -> AbstractContextManager[None]:
+    def _compiling(self) -> AbstractContextManager[None]:
         """What a long call says while the first run of the compiled form is made."""
         return nullcontext() if "compiled" in self.__dict__ else doing("compiling")
 
-    def spread(self, points: int, block: int, steps: float, *arguments) -> None:
+    def in_parallel(self, points: int, block: int, steps: float, *arguments) -> None:
         """Run `layers(low, high, block, *arguments, workspace)`, which serves the points low to high - 1 by blocks, for
         all points, in as many threads as Numba may use; `steps` is how much work a point is. What a point gets does not
         depend on the others, so neither does it on how they are split."""
@@ -161,10 +161,10 @@ class Module:
                 break
             done, seconds = high, max(seconds, (self._spent - spent) / (high - done))
         if done < points:
-            with self._said():
-                self._run_spread(done, points, block, steps, arguments)
+            with self._compiling():
+                self._run_in_parallel(done, points, block, steps, arguments)
 
-    def _run_spread(self, first: int, points: int, block: int, steps: float, arguments: tuple) -> None:
+    def _run_in_parallel(self, first: int, points: int, block: int, steps: float, arguments: tuple) -> None:
         run, rest = self.compiled.layers, [self.tables if a is T else a for a in arguments]
         blocks = -(-(points - first) // block)
         threads = min(_threads(), blocks) if (points - first) * steps * max(1.0, self.weight) > SPLIT else 1

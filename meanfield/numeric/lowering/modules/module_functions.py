@@ -13,7 +13,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.leading import Registry
-from meanfield.numeric.quadrature.gaussian_averages import Table
+from meanfield.numeric.quadrature.gaussian_averages import PolynomialTable
 
 DIRECT_WEIGHT = 300.0  # what a call of an average by quadrature costs, in layers of tables
 PAIR_WEIGHT = 2e4  # the same of averages over several inputs
@@ -49,7 +49,7 @@ class Functions:
         self.notes: list[str] = []
         self.errors: list[float] = []
         self.arrays: dict[str, np.ndarray] = {}
-        self.held: dict[str, Table] = {}  # functions that are a table and nothing else
+        self.held: dict[str, PolynomialTable] = {}  # functions that are a table and nothing else
         self.costs: dict[str, float] = {}
         self.numbers: dict[sp.Basic, str] = {}  # shapes that are no function
         self.plans: dict[str, Any] = {}  # of panel quadratures, which NumPy can follow where an error is measured

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from meanfield.numeric.lowering.text.depth_loops import Layer, Loop, Variable
+from meanfield.numeric.lowering.text.depth_loops import LayerSource, LoopSource, Variable
 from meanfield.numeric.lowering.text.elementary_numeric import BRANCH_FREE, LEAST_NORMAL, WIDTH
 from meanfield.numeric.lowering.text.scheduling import indent
 
@@ -25,7 +25,7 @@ Node = tuple[str, str, str]  # an average that is a table: its name, function, n
 
 
 @dataclass
-class Rows:
+class WorkspaceRows:
     """The rows of the workspace by name; of averages that are tables, four for the cell and ten each."""
 
     names: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -52,8 +52,8 @@ def branch_free(functions: str) -> set[str]:
 class Stages:
     """The rows of one loop, and the loops over a block that its layers are made of."""
 
-    def __init__(self, loop: Loop):
-        self.loop, self.w = loop, Rows()
+    def __init__(self, loop: LoopSource):
+        self.loop, self.w = loop, WorkspaceRows()
         self.simple = branch_free(loop.functions)
         self.cells: dict[tuple[str, tuple[str, ...]], str] = {}
         self.assigned = [*loop.constants, *(line for layer in loop.layers for line in layer.evaluate)]
@@ -80,7 +80,7 @@ class Stages:
     def before(self) -> list[str]:  # the last value and the one before it
         return [f"{v.name}_{when}" for v in self.drivers for when in ("before", "earlier")]
 
-    def stages(self, layer: Layer, last: list[tuple[str, str]], needed: set[str]) -> tuple[str, str]:
+    def stages(self, layer: LayerSource, last: list[tuple[str, str]], needed: set[str]) -> tuple[str, str]:
         """(loops that evaluate averages, the loop of the rest) of one step; the rest goes on with `last` and keeps what
         is `needed` further down."""
         groups: list[tuple[str, list[tuple[str, str]]]] = []
@@ -89,7 +89,7 @@ class Stages:
             if not groups or groups[-1][0] != kind or self.apart(groups[-1][1], text):
                 groups.append((kind, []))
             groups[-1][1].append((name, text))
-        end = [*layer.rest, *last]
+        end = [*layer.updates, *last]
         if self.loop.ends and groups and groups[-1][0] == "fast":  # nothing is ever skipped
             end = [*groups.pop()[1], *end]
         evaluate = ""

@@ -15,8 +15,8 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.encodings import PLAIN
 from meanfield.base.quantities import CARRIED, GRADIENTS, QUANTITIES
 from meanfield.numeric.lowering.text import printing
-from meanfield.numeric.lowering.text.scheduling import Schedule, more_exact
-from meanfield.numeric.quadrature.gaussian_averages import Table
+from meanfield.numeric.lowering.text.scheduling import StatementOrder, more_exact
+from meanfield.numeric.quadrature.gaussian_averages import PolynomialTable
 from meanfield.symbolic.averages.base import Node, nodes_in
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
@@ -64,7 +64,7 @@ def assignments(
     """(averages and the intermediates that they need, each after what it is made of; the other intermediates), as
     source lines; averages in `known` have their values already."""
     numbers = {n for n in names if n.is_number}
-    found, early = Schedule(step, lambda node: [calls[node]], ids, names, known | numbers), _inside_averages(step)
+    found, early = StatementOrder(step, lambda node: [calls[node]], ids, names, known | numbers), _inside_averages(step)
     for symbol, _ in step.lets:
         if symbol in early:
             found.intermediate(symbol)
@@ -77,15 +77,15 @@ def assignments(
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerSource:
     """One step as assignments (name, source): what only the drivers decide (once they repeat, so does it), and the
-    rest, which ends with `x_next` of every variable, or `x_factor` of one that is carried as a logarithm."""
+    updates, which end with `x_next` of every variable, or `x_factor` of one that is carried as a logarithm."""
 
     evaluate: list[tuple[str, str]]
-    rest: list[tuple[str, str]]
+    updates: list[tuple[str, str]]
 
 
-def _layer(recursion: Recursion, step: Step, calls: dict[Node, str], names: dict, ids: dict) -> Layer:
+def _layer(recursion: Recursion, step: Step, calls: dict[Node, str], names: dict, ids: dict) -> LayerSource:
     evaluate, rest = assignments(step, calls, names, ids)
     mapped = []
     for v, e in zip(recursion.state, step.next):
@@ -98,7 +98,7 @@ def _layer(recursion: Recursion, step: Step, calls: dict[Node, str], names: dict
     for v, x in zip(recursion.state, values):
         c = ids[v.symbol].name
         update.append((f"{c}_factor", x) if v.encoding.relative else (f"{c}_next", v.encoding.update(c, x)))
-    return Layer(_pairs(evaluate), [*_pairs([*rest, *lines]), *update])
+    return LayerSource(_pairs(evaluate), [*_pairs([*rest, *lines]), *update])
 
 
 def _pairs(lines: list[str]) -> list[tuple[str, str]]:
@@ -135,16 +135,16 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Loop:
+class LoopSource:
     """All that the text of a loop is made of."""
 
     variables: list[Variable]
     parameters: list[str]
-    layers: list[Layer]  # of the head's steps, then of the block
+    layers: list[LayerSource]  # of the head's steps, then of the block
     constants: list[tuple[str, str]]  # averages that no state moves
     closer: list[tuple[str, str]]
     layer: str  # the name of the number of the layer that is made, if a step holds it
-    held: dict[str, Table]  # functions that are a table and nothing else
+    held: dict[str, PolynomialTable]  # functions that are a table and nothing else
     functions: str  # source of the functions called
     jumps: bool = False  # whether some distance falls as a power of itself: then none is so small that it counts as 0
 
@@ -155,13 +155,13 @@ class Loop:
 
 
 def loop(
-    recursion: Recursion, calls: dict[Node, str], functions: str, held: dict[str, Table]
-) -> Loop:
+    recursion: Recursion, calls: dict[Node, str], functions: str, held: dict[str, PolynomialTable]
+) -> LoopSource:
     """The loop of a recursion. `calls` maps each average node to the source of its evaluation, `module_functions` holds
     the functions called, `held` says which of them are tables."""
     ids, names_of = identifiers(recursion), placeholders(recursion)
     drivers, norms = _drivers(recursion), _norms(recursion)
-    return Loop(
+    return LoopSource(
         [Variable(ids[v.symbol].name, v.encoding.relative, v in drivers, v in norms) for v in recursion.state],
         [ids[p].name for p in recursion.parameters if p.name not in ("Q0", "c0")],
         [_layer(recursion, step, calls, names_of, ids) for step in recursion.steps],

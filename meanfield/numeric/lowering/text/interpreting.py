@@ -13,7 +13,7 @@ import numpy as np
 NUMBA = re.compile(r"from numba import .*\n")
 
 
-class Rows(list):
+class FloatRows(list):
     """A table as lists of Python floats: what the interpreter reads fastest, indexed as the array it was."""
 
     @property
@@ -21,7 +21,7 @@ class Rows(list):
         return len(self), len(self[0])
 
 
-class Row(list):
+class FloatRow(list):
     """An array as a list of Python floats: with NumPy's own scalars the interpreter takes three times as long."""
 
     @property
@@ -33,8 +33,8 @@ def _njit(*args, **kwargs):
     return args[0] if args and callable(args[0]) else (lambda f: f)
 
 
-def _room(n: int) -> Row:
-    return Row([0.0] * n)
+def _room(n: int) -> FloatRow:
+    return FloatRow([0.0] * n)
 
 
 def scope_of(text: str, name: str) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def scope_of(text: str, name: str) -> dict[str, Any]:
     }  # fmt: skip
     exec(compile(text, f"<{name}>", "exec"), scope)  # generated here, from expressions only
     if "_room" in scope:
-        scope |= {k: Row(v.tolist()) for k, v in scope.items() if isinstance(v, np.ndarray) and v.ndim == 1}
+        scope |= {k: FloatRow(v.tolist()) for k, v in scope.items() if isinstance(v, np.ndarray) and v.ndim == 1}
         scope["_room"] = _room
     return scope
 

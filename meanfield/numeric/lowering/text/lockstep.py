@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from meanfield.base.quantities import VARIANCES
 from meanfield.numeric.lowering.text.block_loops import Stages
-from meanfield.numeric.lowering.text.depth_loops import Loop
+from meanfield.numeric.lowering.text.depth_loops import LoopSource
 from meanfield.numeric.lowering.text.elementary_numeric import WIDTH
 from meanfield.numeric.lowering.text.scheduling import by_layer, indent
 
@@ -82,7 +82,7 @@ class Writer(Stages):
             [*lines, "_status[i] = 1.0 if lost else 0.0", "if same and _settled[i] == 0.0:", "    _settled[i] = 1.0"]
         )
 
-    def near_one(self) -> str:
+    def normalized(self) -> str:
         """Exponents taken out of every m."""
         return "\n".join(
             f"_m_{x}[i], _e_{x}[i] = _split(_m_{x}[i], _e_{x}[i])" for x in (v.name for v in self.wide)
@@ -117,7 +117,7 @@ class Writer(Stages):
             parameters=indent(self.read(), 20),
             body=indent(number + head + evaluate + rest, 12),
             every=indent(self.write("l - first + 1"), 20),
-            far=indent("for i in range(n):\n" + indent(self.near_one(), 4), 16) if self.wide else " " * 16 + "pass",
+            far=indent("for i in range(n):\n" + indent(self.normalized(), 4), 16) if self.wide else " " * 16 + "pass",
             done=indent(self.done(), 20),
             leave=indent(self.leave(), 20),
             final=indent(self.write("0"), 16),
@@ -230,7 +230,7 @@ def layers(low, high, block, start, sigma, T, first, last, homogeneous, every, o
 '''
 
 
-def text(loop: Loop) -> tuple[str, int]:
+def text(loop: LoopSource) -> tuple[str, int]:
     """(source of the function `layers` of a loop, size of its workspace)."""
     writer = Writer(loop)
     return writer.text(), writer.w.count * WIDTH

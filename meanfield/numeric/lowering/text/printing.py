@@ -16,7 +16,7 @@ from sympy.printing.pycode import PythonCodePrinter
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown
 from meanfield.base.symbols import K, K_aa, K_ab, K_bb, steep
-from meanfield.functions.elementary import head_of
+from meanfield.functions.elementary import elementary_of
 from meanfield.numeric.lowering.text import interpreting
 from meanfield.numeric.lowering.text.helpers import helpers_for
 
@@ -53,9 +53,9 @@ class _Printer(PythonCodePrinter):
         super().__init__({"fully_qualified_modules": True, "allow_unknown_functions": False})
 
     def _print(self, expr, **settings):
-        head = head_of(expr) if isinstance(expr, sp.Function) else None
-        if head is not None and head.code:
-            return f"_{head.name}({self._print(expr.args[0])})"
+        record = elementary_of(expr) if isinstance(expr, sp.Function) else None
+        if record is not None and record.code:
+            return f"_{record.name}({self._print(expr.args[0])})"
         return super()._print(expr, **settings)
 
     def _print_Function(self, expr):

@@ -13,7 +13,7 @@ from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.steps import Step
 
 
-class Schedule:
+class StatementOrder:
     """The statements of one step, written as they are needed.
 
     call: the lines that evaluate an average, the last one its value; ids: names for the symbols of the step; names: for

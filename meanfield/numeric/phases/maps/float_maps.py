@@ -43,12 +43,12 @@ class Mapped:
 def layer(recursion: Recursion, K: np.ndarray, numbers: Numbers) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(K′, its slope, χ_J) of a lowered recursion of (K, J) at an array of K > 0; 0 for a number that is not given."""
     h, K = 1e-3, np.asarray(K, dtype=float)
-    places = np.stack([K * (1 + k * h) for k in (-2, -1, 0, 1, 2)])
+    points = np.stack([K * (1 + k * h) for k in (-2, -1, 0, 1, 2)])
     lowered = lower(recursion)
-    state = np.zeros((places.size, len(recursion.state)))  # log J = 0
-    state[:, recursion.index("K")] = places.ravel()
-    sigma = np.array([np.full(places.size, numbers.get(n, 0.0)) for n in lowered.parameters])
-    after = lowered.step(state, sigma).reshape(*places.shape, -1)
+    state = np.zeros((points.size, len(recursion.state)))  # log J = 0
+    state[:, recursion.index("K")] = points.ravel()
+    sigma = np.array([np.full(points.size, numbers.get(n, 0.0)) for n in lowered.parameters])
+    after = lowered.step(state, sigma).reshape(*points.shape, -1)
     F, X = after[..., recursion.index("K")], np.exp(after[..., recursion.index("J")])
     return F[2], (8 * (F[3] - F[1]) - (F[4] - F[0])) / (12 * h * K), X[2]
 
@@ -59,7 +59,7 @@ class FloatMap(ScalarMap):
     why = "in float64 along a grid of K: nothing encloses its values"
 
     @property
-    def places(self) -> np.ndarray:
+    def points(self) -> np.ndarray:
         """The K, by size, between which a change of sign of K′ - K is looked for."""
         raise NotImplementedError
 
@@ -96,7 +96,7 @@ class FloatMap(ScalarMap):
         found = self._points(numbers)
         point = found.reached_from(sp.Float(first, 17))
         if point is None:
-            beyond = self._value(float(self.at(self.places[-1:], numbers).chi_J[0]), BEYOND)
+            beyond = self._value(float(self.at(self.points[-1:], numbers).chi_J[0]), BEYOND)
             return phase_among(found, None, beyond)
         return phase_among(found, point, point.chi_J)
 
@@ -107,8 +107,8 @@ class FloatMap(ScalarMap):
         return {n: float(values[n]) for n in self.parameters}
 
     def _points(self, numbers: Numbers) -> FixedPoints:
-        places, mapped = self.places, self.at(self.places, numbers)
-        gain = mapped.K / places - 1
+        points, mapped = self.points, self.at(self.points, numbers)
+        gain = mapped.K / points - 1
         signs = (gain > FLAT).astype(int) - (gain < -FLAT).astype(int)
         found: list[tuple[FixedPoint, float]] = []
         if self.keeps_zero(numbers):
@@ -117,7 +117,7 @@ class FloatMap(ScalarMap):
             found.append((FixedPoint(zero, chi_J, chi_K, "stable" if signs[0] < 0 else "unstable"), 0.0))
         for i, j in pairwise(map(int, np.flatnonzero(signs))):
             if signs[i] != signs[j]:
-                point = self._between(float(places[i]), float(places[j]), int(signs[i]), numbers)
+                point = self._between(float(points[i]), float(points[j]), int(signs[i]), numbers)
                 found.append((point, float(point.K.value)))
         kept, ends = [], [sp.S.Zero, *[point.K.value for point, k in found if k], sp.oo]
         first = 1 if not found or found[0][1] else 0  # K* = 0 is the first end itself

@@ -31,7 +31,7 @@ class MovingMap(FloatMap, EnclosedMap):
     why = WHY
 
     @cached_property
-    def places(self) -> np.ndarray:
+    def points(self) -> np.ndarray:
         return GRID[0.9 * lower(self.recursion).limit > GRID]
 
     @cached_property
@@ -49,8 +49,8 @@ class MovingMap(FloatMap, EnclosedMap):
 
     def phase(self, values: Values, norm: sp.Expr, units: Mapping[str, Any]) -> Phase:
         first = start_of(self.recursion, self.known(values) | {"Q0": norm})
-        if first.is_number and not first < self.places[-1]:
+        if first.is_number and not first < self.points[-1]:
             raise MeanFieldError(
-                f"K¹ = {float(first):.3g} was asked for, and K is followed up to {self.places[-1]:.0e} only."
+                f"K¹ = {float(first):.3g} was asked for, and K is followed up to {self.points[-1]:.0e} only."
             )
         return super().phase(values, norm, units)

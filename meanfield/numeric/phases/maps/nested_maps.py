@@ -24,7 +24,7 @@ from meanfield.symbolic.recursion import Recursion
 WHY = "in float64; averages over what a batch shares are not enclosed"
 
 
-def settled(recursion: Recursion, values: dict) -> tuple[np.ndarray, np.ndarray, float]:
+def fixed_points_of(recursion: Recursion, values: dict) -> tuple[np.ndarray, np.ndarray, float]:
     """(V*, the growth of J there, its relative error) at arrays of parameters that broadcast.
 
     Raises: MeanFieldError where V does not follow an affine map, or grows without bound.
@@ -92,7 +92,7 @@ class NestedMap(EnclosedMap):
 
     def _point(self, values: Values) -> FixedPoint | None:
         """V* and the growth of J there; None where nothing grows, as V* is 0."""
-        V, growth, error = settled(self.recursion, {k: float(v) for k, v in values.items() if v.is_number})
+        V, growth, error = fixed_points_of(self.recursion, {k: float(v) for k, v in values.items() if v.is_number})
         chi = float(growth)
         if not math.isfinite(chi):
             return None
@@ -118,5 +118,5 @@ class NestedMap(EnclosedMap):
 
     def run(self, start: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(V*, the growth of J there, 1) at every point: there is no other state, whatever V is at layer 1."""
-        V, growth, _ = settled(self.recursion, dict(zip(self.parameters, sigma)))
+        V, growth, _ = fixed_points_of(self.recursion, dict(zip(self.parameters, sigma)))
         return np.array(V), growth, np.ones(start.size, dtype=np.int64)

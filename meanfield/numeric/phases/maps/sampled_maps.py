@@ -20,7 +20,7 @@ from meanfield.base.symbols import sigma_b, sigma_w
 from meanfield.networks.records import Block
 from meanfield.numeric.lowering.assembly import lower
 from meanfield.numeric.phases.maps.float_maps import FLAT, FloatMap, Mapped, Numbers, layer
-from meanfield.numeric.phases.maps.scalar_map import Grid
+from meanfield.numeric.phases.maps.scalar_map import GridMap
 from meanfield.numeric.phases.neutrality import CurveInK
 from meanfield.symbolic.averages.nodes.group_functions import Group
 from meanfield.symbolic.recursion import Recursion
@@ -57,7 +57,7 @@ class SampledMap(FloatMap):
             )
 
     @cached_property
-    def places(self) -> np.ndarray:
+    def points(self) -> np.ndarray:
         return GRID[0.9 * lower(self.recursion).limit > GRID]
 
     def maps(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -65,17 +65,17 @@ class SampledMap(FloatMap):
         return layer(self.recursion, K, {"sigma_w": 1.0})  # without biases, and without the skip
 
     @cached_property
-    def at_places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def at_points(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The same on the grid."""
-        return self.maps(self.places)
+        return self.maps(self.points)
 
     @cached_property
     def splines(self):
         """log F and log X (X may fall to 0) as functions of log K."""
         from scipy.interpolate import CubicSpline
 
-        F, _, X = (np.maximum(v, 1e-300) for v in self.at_places)
-        return CubicSpline(np.log(self.places), np.log(F)), CubicSpline(np.log(self.places), np.log(X))
+        F, _, X = (np.maximum(v, 1e-300) for v in self.at_points)
+        return CubicSpline(np.log(self.points), np.log(F)), CubicSpline(np.log(self.points), np.log(X))
 
     def _gain(self, log_K: np.ndarray, sigma: np.ndarray) -> np.ndarray:
         """K'/K - 1 by the splines."""
@@ -90,10 +90,10 @@ class SampledMap(FloatMap):
 
     def run(self, start: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(K*, χ_J*, number of attracting states) for points with K¹ = start and parameters sigma (rows)."""
-        logs, parts = np.log(self.places), []
+        logs, parts = np.log(self.points), []
         for at in range(0, start.size, 4096):
             here = slice(at, at + 4096)
-            own, first = sigma[:, here], np.log(np.clip(start[here], self.places[0], self.places[-1]))
+            own, first = sigma[:, here], np.log(np.clip(start[here], self.points[0], self.points[-1]))
             signs = self._signs(logs[:, None], own)
             way = self._signs(first, own)
             inside = (logs[:, None] - first) * way > 0
@@ -122,14 +122,14 @@ class SampledMap(FloatMap):
 
     def at(self, K: np.ndarray, numbers: Numbers) -> Mapped:
         w, b, mu = (float(v[0]) for v in self._deviations(np.array([[numbers[n]] for n in self.parameters])))
-        F, slope, X = self.at_places if K is self.places else self.maps(K)
+        F, slope, X = self.at_points if K is self.points else self.maps(K)
         made, grown = w * w * F, w * w * X
         return Mapped(
             made + b * b + mu * mu * K, w * w * slope + mu * mu, grown + mu * mu, made * self.error, grown * self.error
         )
 
     def keeps_zero(self, numbers: Numbers) -> bool:
-        flat = self.at_places[0][0] < 1e-3 * math.sqrt(self.places[0])  # F(0) = 0
+        flat = self.at_points[0][0] < 1e-3 * math.sqrt(self.points[0])  # F(0) = 0
         return bool(numbers.get("sigma_b", 0) == 0 and flat)
 
     def line(self, of: str) -> MeasuredLine:
@@ -142,7 +142,7 @@ class SampledMap(FloatMap):
         self.require("A critical line is")
         return MeasuredLine(self, float(strength), of)
 
-    def grid(self) -> Grid:
+    def grid(self) -> GridMap:
         self.require("A phase diagram is")
         return self
 

@@ -32,8 +32,8 @@ def known_to(recursion: Recursion, values: Values) -> dict[str, sp.Expr]:
     return {k: v for k, v in values.items() if k in names}
 
 
-class Grid(Protocol):
-    """A map in doubles, for many places at once."""
+class GridMap(Protocol):
+    """A map in doubles, for many points at once."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -71,10 +71,10 @@ class ScalarMap:
         raise NotImplementedError
 
     def line(self, of: str) -> Any:
-        """The places (σ_w, σ_b) with χ_J = 1 (of: "J") or χ_K = 1 ("K") at a fixed point."""
+        """The points (σ_w, σ_b) with χ_J = 1 (of: "J") or χ_K = 1 ("K") at a fixed point."""
         raise NotImplementedError
 
-    def grid(self) -> Grid:
+    def grid(self) -> GridMap:
         """The map in doubles, for diagrams."""
         raise NotImplementedError
 
@@ -99,7 +99,7 @@ class EnclosedMap(ScalarMap):
     def line(self, of: str) -> CriticalLine:
         return line_of(self.recursion, of, plain_form(self.block), skip_strength(self.block))
 
-    def grid(self) -> Grid:
+    def grid(self) -> GridMap:
         from meanfield.numeric.phases.phase_grids import compile_phase
 
         return compile_phase(self.recursion)

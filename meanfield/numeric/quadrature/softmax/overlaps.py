@@ -28,7 +28,7 @@ from meanfield.numeric.quadrature.softmax.softmax_grids import (
 KINDS = ("value", "slope", "chord", "by_V", "growth", "entropy")
 FULL, COARSE = 36.0, 30.0  # -log of what the rules leave out: of an answer, of one that measures its error
 CLOSE = 0.05  # D below which a chord is a mean of slopes, not a difference of values
-MOST = 3000  # places in one direction of a grid
+MOST = 3000  # points in one direction of a grid
 
 
 def softmax_average(kind: str, T: int, V, D=0.0) -> tuple[np.ndarray, np.ndarray]:

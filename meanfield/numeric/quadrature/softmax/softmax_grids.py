@@ -1,4 +1,4 @@
-r"""Integrals over the places of two largest entries: overlaps of two softmax rows by matrix products on grids.
+r"""Integrals over the points of two largest entries: overlaps of two softmax rows by matrix products on grids.
 
 A softmax is where the largest of T independent sums lies: A_s = P(s = argmax(z + G)), G standard Gumbel. With
 h(u, v) = ⟨exp(-e^{u+z} - e^{v+z'})⟩ over one pair of entries of variance V and covariance C,
@@ -125,8 +125,8 @@ def _surprise(s: np.ndarray) -> np.ndarray:
 
 
 def around(u: np.ndarray, V: float, far: float, spacing: float) -> tuple[np.ndarray, np.ndarray]:
-    """(u + y at the places of a trapezoidal rule over y of variance V ≤ 1, its weights): where u is a lattice, a line
-    whose stretches are the places of each u; else a matrix."""
+    """(u + y at the points of a trapezoidal rule over y of variance V ≤ 1, its weights): where u is a lattice, a line
+    whose stretches are the points of each u; else a matrix."""
     if V == 0.0:
         return u[:, None], np.ones(1)
     deviation = math.sqrt(V)
@@ -149,7 +149,7 @@ def shared(deviation: float, h: float, far: float, spacing: float = 0.0) -> tupl
 
 
 def _localized(T: int, u: np.ndarray, V: float, L: float, spacing: float) -> tuple[np.ndarray, ...]:
-    """(s, P(y < u - s), the density of y at u - s): places s = log X where X e^{-X} is not nothing, falling."""
+    """(s, P(y < u - s), the density of y at u - s): points s = log X where X e^{-X} is not nothing, falling."""
     far = L + 2.0 * math.log(T)
     h = _SAFETY * math.pi**2 / far
     if spacing:

@@ -7,7 +7,7 @@ there or at V = 0. At T = 2 rows of negative covariance, A'(-z') = 1 - A'(z'), h
 2V - D.
 
 Values at Chebyshev points of each rectangle are interpolated, and written as polynomials of degree 9 by 9 on 8 by 8
-cells; one row's (D = 0) are alike in V alone. The error is measured at places of neither. Source: derived here.
+cells; one row's (D = 0) are alike in V alone. The error is measured at points of neither. Source: derived here.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ ALONE = ("value", "slope", "growth", "entropy")
 CELLS, DEGREE = 8, 9
 SHARP = 64  # entries below which slopes at close rows need finer rules
 CLOSE = 0.02
-ONE_ROW = 24  # places of a panel of one row
-DRAWS = 48  # places where the error is measured
-Place = tuple[float, float]
+ONE_ROW = 24  # points of a panel of one row
+DRAWS = 48  # points where the error is measured
+Variances = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Frame:
+class TableFrame:
     """Where the rectangles of T entries begin and end: D₁, ν, V₁."""
 
     T: int
@@ -43,7 +43,7 @@ class Frame:
 
     @property
     def nu(self) -> float:
-        """D/V at the least covariance; at T = 2, where D and 2V - D change places, of independent rows."""
+        """D/V at the least covariance; at T = 2, where D and 2V - D change points, of independent rows."""
         return 1.0 if self.T == 2 else self.T / (self.T - 1.0)
 
     @property
@@ -58,20 +58,20 @@ class Frame:
     def rectangles(self) -> list[Rectangle]:
         third, T, nu = math.log1p(self.V1) / 3.0, self.T, self.nu
 
-        def small(panel: int) -> Callable[[float, float], Place]:
-            def place(a: float, b: float) -> Place:
+        def small(panel: int) -> Callable[[float, float], Variances]:
+            def variances(a: float, b: float) -> Variances:
                 V = math.expm1((panel + a) * third)
                 if T > 2:
                     return V, math.expm1(b * math.log1p(nu * V))
                 q = (1.0 + 2.0 * V) ** (2.0 * b - 1.0)  # (1 + D)/(1 + 2V - D)
                 return V, min(max((q * (1.0 + 2.0 * V) - 1.0) / (1.0 + q), 0.0), 2.0 * V)
 
-            return place
+            return variances
 
-        def near(a: float, b: float) -> Place:
+        def near(a: float, b: float) -> Variances:
             return self.V1 / a**2, math.expm1(b * math.log1p(self.D1))
 
-        def far(a: float, b: float) -> Place:
+        def far(a: float, b: float) -> Variances:
             D = self.D1 / a**2
             return D / (2.0 * math.sin(b * self.turn) ** 2), D
 
@@ -95,7 +95,7 @@ class Rectangle:
     name: str
     rows: int
     columns: int
-    place: Callable[[float, float], Place]
+    variances: Callable[[float, float], Variances]
     scale: Callable[[str, int, float, float], float]
 
 
@@ -120,9 +120,9 @@ def _far_turned(kind: str, T: int, V: float, D: float) -> float:
     return V if kind == "chord" else math.sqrt(V / other) if kind == "value" else math.sqrt(V) * math.sqrt(other)
 
 
-def _turned(place: Callable[[float, float], Place]) -> Callable[[float, float], Place]:
-    def turned(a: float, b: float) -> Place:
-        V, D = place(a, b)
+def _turned(variances: Callable[[float, float], Variances]) -> Callable[[float, float], Variances]:
+    def turned(a: float, b: float) -> Variances:
+        V, D = variances(a, b)
         return V, 2.0 * V - D
 
     return turned
@@ -157,7 +157,7 @@ def build(T: int) -> Tables:
     """The tables of T ≥ 2 entries; seconds."""
     from threadpoolctl import threadpool_limits  # tables are made seldom: elsewhere they are read
 
-    frame = Frame(T)
+    frame = TableFrame(T)
     with threadpool_limits(1):
         pairs: dict[str, list[np.ndarray]] = {kind: [] for kind in PAIRS}
         for one in frame.rectangles():
@@ -172,7 +172,7 @@ def _logarithms(T: int, one: Rectangle) -> np.ndarray:
     out, L = np.empty((len(PAIRS), one.rows, one.columns)), 31.0 if T < SHARP else 27.0
     for i, a in enumerate(_points(one.rows)):
         for j, b in enumerate(_points(one.columns)):
-            V, D = one.place(a, b)
+            V, D = one.variances(a, b)
             found = two_rows(T, V, D, L)
             got = found[0], found[2], chord(T, V, D, L, CLOSE)
             out[:, i, j] = [math.log(x * one.scale(kind, T, V, D)) for kind, x in zip(PAIRS, got)]
@@ -186,7 +186,7 @@ def alone_scale(kind: str, V: float, V1: float) -> float:
     return V * math.sqrt(V) if kind == "growth" else math.sqrt(V)
 
 
-def _one_row(T: int, kind: str, frame: Frame) -> list[np.ndarray]:
+def _one_row(T: int, kind: str, frame: TableFrame) -> list[np.ndarray]:
     third, out = math.log1p(frame.V1) / 3.0, []
     for panel in range(4):
         V = [math.expm1((panel + a) * third) if panel < 3 else frame.V1 / a**2 for a in _points(ONE_ROW)]
@@ -220,7 +220,7 @@ def _cells(values: np.ndarray) -> np.ndarray:
 
 
 def measured(T: int, kind: str, function: Callable[..., float], two: bool) -> float:
-    """The largest relative error of a function of (V, D), or of V, at places drawn over β from 1e-3 to 1e4 and r."""
+    """The largest relative error of a function of (V, D), or of V, at points drawn over β from 1e-3 to 1e4 and r."""
     from threadpoolctl import threadpool_limits
 
     draws, worst = np.random.default_rng(T), 0.0

@@ -27,7 +27,7 @@ from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 
 @dataclass(frozen=True)
-class Solved:
+class SolvedCorrections:
     """ε; short: whether the expansion of ⟨φ²⟩_q sets what it leaves out."""
 
     leading: Leading
@@ -36,7 +36,7 @@ class Solved:
     short: bool
 
 
-def solve(leading: Leading, floor: fmpq, depth: fmpq) -> Solved:
+def solve(leading: Leading, floor: fmpq, depth: fmpq) -> SolvedCorrections:
     """ε down to l^-floor (log l)^-depth; what the start decides is the coefficient of l^κ (log l)^κ₂ in K."""
     home = leading.home
     if leading.soft:
@@ -49,11 +49,12 @@ def solve(leading: Leading, floor: fmpq, depth: fmpq) -> Solved:
     source, ring = calculus.ring(), calculus.ring()
     right = partial(_small, leading, source)
     eps = balanced(ring, right, slope, leading.r - leading.kappa2, free, "the further terms of K")
-    averages = answered(leading.rest, home)
-    rest = ring.largest(ring.lost, answered(source.lost, home), averages)
+    averages = answered(leading.remainder, home)
+    remainder = ring.largest(ring.lost, answered(source.lost, home), averages)
     if leading.soft:
-        rest = ring.largest(rest, (home[0], home[1], fmpq(1000), 0))
-    return Solved(leading, calculus, calculus.made(eps, rest, ()), averages is not None and rest == averages)
+        remainder = ring.largest(remainder, (home[0], home[1], fmpq(1000), 0))
+    short = averages is not None and remainder == averages
+    return SolvedCorrections(leading, calculus, calculus.made(eps, remainder, ()), short)
 
 
 def answered(k: Key | None, home: Key) -> Key | None:

@@ -14,7 +14,7 @@ from functools import cached_property
 import sympy as sp
 from flint import fmpq
 
-from meanfield.symbolic.asymptotics.higher_order.corrections import Solved, solve
+from meanfield.symbolic.asymptotics.higher_order.corrections import SolvedCorrections, solve
 from meanfield.symbolic.asymptotics.higher_order.leading_order import Leading
 from meanfield.symbolic.asymptotics.higher_order.series_solution import (
     Corrections,
@@ -31,7 +31,7 @@ from meanfield.symbolic.asymptotics.schedules.balance import Exponent
 from meanfield.symbolic.asymptotics.schedules.branch import Branch
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.series.coefficients import Atoms
-from meanfield.symbolic.series.exponents import NONE, Basis, NoFurther
+from meanfield.symbolic.series.exponents import NONE, Basis, NoHigherOrder
 from meanfield.symbolic.series.ring import (
     UNIT,
     Ring,
@@ -91,7 +91,7 @@ class Trial:
     # ------------------------------------------------------------------------------------------------- K and q
 
     @cached_property
-    def solved(self) -> Solved:
+    def solved(self) -> SolvedCorrections:
         return solve(self.leading, self.floor, self.depth)
 
     def K(self, alone: bool = True) -> SeriesSolution:
@@ -113,29 +113,31 @@ class Trial:
         if self.fast:
             power, logs, _ = self._far(node)
             if logs != 0:
-                raise NoFurther("Further terms are not derived where a logarithm multiplies a linear feedback.")
+                raise NoHigherOrder("Further terms are not derived where a logarithm multiplies a linear feedback.")
             return raised(self.q(), self.basis.of(power)[0])
         expanded = self.leading.expanded(node, sp.S.One, UNIT)
         keys = [self.leading.full(p) for p in expanded.pieces]
         lead = self.order.largest(*keys)
         if lead is None:
-            raise NoFurther("An average over this law falls faster than every power; no further terms are derived.")
+            raise NoHigherOrder("An average over this law falls faster than every power; no further terms are derived.")
         pieces = tuple(replace(p, key=over(p.key, lead)) for p in expanded.pieces)
         eta, calculus = inside(self.solved), self.solved.calculus
         ring = calculus.ring()
         x = plus(*self.leading.evaluated(ring, pieces, eta.terms))
-        left = None if expanded.rest is None else over(expanded.rest, lead)
+        left = None if expanded.remainder is None else over(expanded.remainder, lead)
         moved = ring.largest(*[self.leading.full(p) for p in pieces if p.slope or p.logs != 0])
-        through = None if eta.rest is None or moved is None else times(moved, eta.rest)
-        rest = ring.largest(ring.lost, left, through)
+        through = None if eta.remainder is None or moved is None else times(moved, eta.remainder)
+        remainder = ring.largest(ring.lost, left, through)
         small = {k: c for k, c in x.items() if k != UNIT}
         one = x.get(UNIT)
         if one is None or any(ring.size(k) > (0, 0, 0) for k in small):
-            raise NoFurther("The leading term of an average over this law cancels; its further terms are not derived.")
+            raise NoHigherOrder(
+                "The leading term of an average over this law cancels; its further terms are not derived."
+            )
         over_one = self.atoms.reciprocal(one)
         small = {k: c * over_one for k, c in small.items()}
-        short = rest is not None and (rest == left or self.solved.short)
-        return SeriesSolution(calculus, power_law(ring, lead), calculus.made(small, rest, ()), short)
+        short = remainder is not None and (remainder == left or self.solved.short)
+        return SeriesSolution(calculus, power_law(ring, lead), calculus.made(small, remainder, ()), short)
 
     def _far(self, node: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
         end = self.branch.infinity
@@ -155,16 +157,16 @@ class Trial:
         moved = ring.largest(*[leading.full(p) for p in average.pieces if p.slope or p.logs != 0])
         if moved is None:  # ⟨φ′²⟩ is the same at every q
             x = plus(*leading.evaluated(ring, average.pieces, {}))
-            rest = ring.largest(ring.lost, average.rest)
-            return product_of(calculus, Truncated(x, rest), rest == average.rest, after)
+            remainder = ring.largest(ring.lost, average.remainder)
+            return product_of(calculus, Truncated(x, remainder), remainder == average.remainder, after)
         found = solve(leading, max(floor + ring.size(moved)[0], NONE), self.depth)
         eta = inside(found)
         x = plus(*leading.evaluated(ring, average.pieces, eta.terms))
-        through = None if eta.rest is None else times(moved, eta.rest)
-        left = ring.largest(average.rest, through)
-        rest = ring.largest(ring.lost, left)
-        short = left is not None and rest == left and (left == average.rest or found.short)
-        return product_of(calculus, Truncated(x, rest), short, after)
+        through = None if eta.remainder is None else times(moved, eta.remainder)
+        left = ring.largest(average.remainder, through)
+        remainder = ring.largest(ring.lost, left)
+        short = left is not None and remainder == left and (left == average.remainder or found.short)
+        return product_of(calculus, Truncated(x, remainder), short, after)
 
     def _linear(self, node: sp.Expr, after: bool = False) -> SeriesSolution:
         """Π (1 + σ_v²σ_w² v l^{-V}), where q → ∞ faster than every power and ⟨φ²⟩_q ~ v q, or ⟨φ′²⟩_q ~ v."""
@@ -172,7 +174,7 @@ class Trial:
         if node == self.branch.slope and power < 0:
             return self.plain({})
         if logs != 0:
-            raise NoFurther("Further terms are not derived where a logarithm multiplies a linear feedback.")
+            raise NoHigherOrder("Further terms are not derived where a logarithm multiplies a linear feedback.")
         a, b = self.basis.of(self.branch.v.beta + self.branch.w.beta)
         V = (-a, -b, NONE, 0)
         W = self.branch.strength * v
@@ -204,7 +206,9 @@ DERIVED: dict[str, Callable[[Trial], SeriesSolution]] = {
 }
 
 
-def further(branch: Branch, regime: Regime, quantity: str, law: Growth, order: int) -> tuple[Growth, Corrections]:
+def higher_order_law(
+    branch: Branch, regime: Regime, quantity: str, law: Growth, order: int
+) -> tuple[Growth, Corrections]:
     """The law with `order` further terms: those of log X that grow first, then those that vanish; fewer where no more
     are derived. Raises: MeanFieldError where none are."""
     derive, name = DERIVED[quantity], "C" if quantity in ("K", "K[1]") else OF_K
@@ -228,9 +232,9 @@ def searched(
             break
         count = count_of(found, law)
         idle, known = idle + 1 if count == known else 0, count
-        if found.rest is None or count >= order or idle == IDLE:
+        if found.remainder is None or count >= order or idle == IDLE:
             break
-        p, r, _ = found.calculus.order.size(found.rest)
+        p, r, _ = found.calculus.order.size(found.remainder)
         far = 2 * count < order
         if found.short:
             ends += 1
@@ -239,13 +243,13 @@ def searched(
         else:
             floor = max(2 * floor if far else NONE, -p)
     if found is None:
-        raise NoFurther(f"The further terms of {quantity} are too many to be worked out here.")
+        raise NoHigherOrder(f"The further terms of {quantity} are too many to be worked out here.")
     return stated(found, law, order)
 
 
-def inside(found: Solved) -> Truncated:
+def inside(found: SolvedCorrections) -> Truncated:
     """η of q = q0 (1 + η)."""
-    ring, left = found.calculus.ring(), found.eps.rest
+    ring, left = found.calculus.ring(), found.eps.remainder
     eta = found.leading.eta(ring, found.eps.terms)
-    rest = ring.largest(ring.lost, None if left is None else times(left, found.leading.own[1]))
-    return found.calculus.made(eta, rest, ())
+    remainder = ring.largest(ring.lost, None if left is None else times(left, found.leading.own[1]))
+    return found.calculus.made(eta, remainder, ())

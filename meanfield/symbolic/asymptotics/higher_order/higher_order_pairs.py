@@ -35,7 +35,7 @@ from meanfield.symbolic.asymptotics.schedules.power_tails import tail
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.averages.expansions.closeness import stretch_powers
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Exact, of, rational
-from meanfield.symbolic.series.exponents import NONE, NoFurther
+from meanfield.symbolic.series.exponents import NONE, NoHigherOrder
 from meanfield.symbolic.series.recurrences import balanced, differences
 from meanfield.symbolic.series.ring import (
     UNIT,
@@ -76,7 +76,7 @@ class PairTrial(Trial):
 
     def law_key(self, law: Growth) -> Key:
         if not law.is_regular or law.power_of(2) != 0:
-            raise NoFurther("Further terms of two inputs are not derived where their distance is no power of l.")
+            raise NoHigherOrder("Further terms of two inputs are not derived where their distance is no power of l.")
         return (*self.basis.of(law.exponent), self.basis.of(law.power_of(1))[0], 0)
 
     # ------------------------------------------------------------------------------------------------- what is asked
@@ -110,7 +110,7 @@ class PairTrial(Trial):
         key, size = self.small_one
         one, calculus = self.nearness, self.nearness.calculus
         if calculus.order.size(key) >= (0, 0, 0):
-            raise NoFurther(f"{APART}; here c stays below 1.")
+            raise NoHigherOrder(f"{APART}; here c stays below 1.")
         small = calculus.scaled(calculus.plus(calculus.constant(ONE), one.small), -size, key)
         return SeriesSolution(calculus, {}, small, one.short)
 
@@ -153,27 +153,28 @@ class PairTrial(Trial):
         size, key = self._inside()
         powers = stretch_powers(self.branch.phi.pieces.expr, VARIANCE, self.ends)
         if self.leading.size(key) >= (0, 0, 0) and len(powers) > 1:
-            raise NoFurther(f"{APART}, and where φ is not homogeneous closer than φ bends; here they stay apart.")
-        out, rest, *_, last = [], None, max(powers)
+            raise NoHigherOrder(f"{APART}, and where φ is not homogeneous closer than φ bends; here they stay apart.")
+        out, remainder, *_, last = [], None, max(powers)
         for p, f in sorted(powers.items()):
             n = rational(p)
             shift = times(self._rate_key(), (key[0] * n, key[1] * n, key[2] * n, 0))
             number, node = f.as_coeff_Mul()
             expanded = self.leading.expanded(node, self.branch.strength * number * size**p, shift)
             whole = p != last or len(powers) == 1
-            rest = self.order.largest(rest, expanded.rest, *([] if whole else map(self.leading.full, expanded.pieces)))
+            full = [] if whole else map(self.leading.full, expanded.pieces)
+            remainder = self.order.largest(remainder, expanded.remainder, *full)
             out += [PairTerm(piece, n) for piece in expanded.pieces] if whole else []
-        return out, rest
+        return out, remainder
 
     def _homogeneous_terms(self) -> list[PairTerm]:
         """v Σ_p b_p (δ/2q)^p."""
         size, key = self._inside()
         a, _, v = self.branch.infinity.of_square
         if a != 1:
-            raise NoFurther("Further terms of two inputs are not derived for powers |z|^a with a ≠ 1.")
+            raise NoHigherOrder("Further terms of two inputs are not derived for powers |z|^a with a ≠ 1.")
         ratio, gap = size / (2 * self.leading.q0), over(key, self.leading.q)
         if self.leading.size(gap) >= (0, 0, 0):
-            raise NoFurther(f"{APART}; here c stays below 1.")
+            raise NoHigherOrder(f"{APART}; here c stays below 1.")
         out = []
         for p, b in closing_series(self.branch, 2 * self.ends).items():
             n = rational(p)
@@ -214,7 +215,9 @@ class PairTrial(Trial):
         e, r = sizes.exponent(*key[:2]), key[2]
         full = [t.piece.key for t in terms]
         if any(sizes.size(k) > (0, 0, 0) for k in full):
-            raise NoFurther("Further terms of two inputs are not derived where their distance outgrows powers of l.")
+            raise NoHigherOrder(
+                "Further terms of two inputs are not derived where their distance outgrows powers of l."
+            )
         terms = _balanced(self, terms, UNIT, e)
         kappa = _linear(terms, UNIT)
         if not kappa:
@@ -222,7 +225,9 @@ class PairTrial(Trial):
             terms = _balanced(self, terms, MARGINAL, of(r) - own)
         kappa2 = _linear(terms, MARGINAL)
         if kappa2.number is None or not self._follows(kappa, e):
-            raise NoFurther("Further terms of two inputs are not derived where the start enters by such a power of l.")
+            raise NoHigherOrder(
+                "Further terms of two inputs are not derived where the start enters by such a power of l."
+            )
         gap = self._part(kappa)
         home: Key = (*gap, kappa2.number, 0)
         slope = (-gap[0], -gap[1])
@@ -239,14 +244,15 @@ class PairTrial(Trial):
 
         eps = balanced(ring, small, slope, -kappa2.number, free, "the further terms of two inputs")
         through = None
-        if eta.rest is not None:
+        if eta.remainder is not None:
             moved = [t.piece.key for t in terms if t.piece.slope or t.piece.logs != 0]
             top = sizes.largest(*moved)
-            through = None if top is None else times(top, eta.rest)
+            through = None if top is None else times(top, eta.remainder)
         known = [answered(k, home) for k in (left, through, source.lost)]
-        rest = sizes.largest(ring.lost, *known)
-        short = rest is not None and (rest == known[0] or (not self.fast and rest == known[1] and self.solved.short))
-        return SeriesSolution(calculus, power_law(ring, key), calculus.made(eps, rest, ()), short)
+        remainder = sizes.largest(ring.lost, *known)
+        by_solution = not self.fast and remainder == known[1] and self.solved.short
+        short = remainder is not None and (remainder == known[0] or by_solution)
+        return SeriesSolution(calculus, power_law(ring, key), calculus.made(eps, remainder, ()), short)
 
     def _rates(self, ring: Ring, terms: list[PairTerm], eps: Series, eta: Series) -> list[Series]:
         """l(X′/X - 1), as a sum over powers of 1 + ε."""
@@ -278,18 +284,18 @@ class PairTrial(Trial):
 def _balanced(trial: PairTrial, terms: list[PairTerm], at: Key, total: Exact) -> list[PairTerm]:
     """Terms of one key whose fronts sum to `total`, one of them by the balance; a check that they do."""
     here = [i for i, t in enumerate(terms) if t.piece.key == at]
-    rest = total
+    remainder = total
     for i in here[1:]:
-        rest = rest + -terms[i].piece.front
+        remainder = remainder + -terms[i].piece.front
     if not here:
         if total:
-            raise NoFurther("The law of the distance of two inputs is no balance of its recursion.")
+            raise NoHigherOrder("The law of the distance of two inputs is no balance of its recursion.")
         return terms
     old = terms[here[0]].piece.front
-    if not trial.atoms.vanishes(old + -rest):
-        raise NoFurther("The law of the distance of two inputs is no balance of its recursion.")
+    if not trial.atoms.vanishes(old + -remainder):
+        raise NoHigherOrder("The law of the distance of two inputs is no balance of its recursion.")
     out = list(terms)
-    out[here[0]] = replace(out[here[0]], piece=replace(out[here[0]].piece, front=rest))
+    out[here[0]] = replace(out[here[0]], piece=replace(out[here[0]].piece, front=remainder))
     return out
 
 
@@ -306,11 +312,11 @@ def closing_series(branch: Branch, order: int) -> dict[sp.Expr, sp.Expr]:
     """b_p of (1 - κ(1 - ε))/ε = Σ b_p ε^p, κ the correlation that a linear tail leaves of 1 - ε."""
     found = tail(branch.phi.pieces, True)
     if found.d != 1:
-        raise NoFurther("Further terms of two inputs are derived for tails that are linear.")
+        raise NoHigherOrder("Further terms of two inputs are derived for tails that are linear.")
     try:
         kernel = found.kernel(_C)
     except MeanFieldError as error:
-        raise NoFurther(str(error)) from None
+        raise NoHigherOrder(str(error)) from None
     ratio = ((1 - kernel) / (1 - _C)).subs(_C, 1 - _T**2)
     series = sp.series(ratio, _T, 0, order + 1).removeO()
     return {sp.Rational(n, 2): c for n in range(order + 1) if (c := sp.simplify(series.coeff(_T, n))) != 0}
@@ -324,13 +330,13 @@ PAIR_DERIVED: dict[str, Callable[[PairTrial], SeriesSolution]] = {
 }
 
 
-def further_pair(
+def higher_order_pair(
     branch: Branch, regime: Regime, pair: tuple[Growth | None, Growth | None], quantity: str, law: Growth, order: int
 ) -> tuple[Growth, Corrections]:
     """The law of a quantity of two inputs with `order` further terms; pair: the laws of Δ and γ."""
     distance, gamma = pair
     if distance is None or gamma is None:
-        raise NoFurther(f"Further terms of {quantity} were asked for, whose leading law is not derived.")
+        raise NoHigherOrder(f"Further terms of {quantity} were asked for, whose leading law is not derived.")
     derive = PAIR_DERIVED[quantity]
 
     def tried(floor: fmpq, depth: fmpq, ends: int) -> SeriesSolution:

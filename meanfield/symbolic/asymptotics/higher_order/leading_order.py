@@ -22,7 +22,7 @@ from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zer
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of, rational
-from meanfield.symbolic.series.exponents import NONE, Basis, NoFurther, decided
+from meanfield.symbolic.series.exponents import NONE, Basis, NoHigherOrder, decided
 from meanfield.symbolic.series.ring import (
     UNIT,
     Key,
@@ -64,7 +64,7 @@ class Expanded:
     """An average of q as pieces, and the key of what they leave out (None: smaller than every power)."""
 
     pieces: tuple[Piece, ...]
-    rest: Key | None
+    remainder: Key | None
 
 
 class Leading:
@@ -78,9 +78,9 @@ class Leading:
         self.branch, self.law, self.order = branch, law, order
         self.atoms, self.basis = atoms, basis
         if law.stretched or law.products or law.leading:
-            raise NoFurther("K grows faster than every power here.")
+            raise NoHigherOrder("K grows faster than every power here.")
         if law.power_of(2) != 0:
-            raise NoFurther("Further terms are not derived where log(log(l)) leads the law of K.")
+            raise NoHigherOrder("Further terms are not derived where log(log(l)) leads the law of K.")
         self.start = sp.Symbol(name, real=True)
         self.amplitude = sp.Symbol(name, positive=True) if law.constant is None else law.constant
         self.e = self.basis.of(law.exponent, "the exponent of K")
@@ -91,7 +91,7 @@ class Leading:
     def _rational(self, e: sp.Expr, what: str) -> fmpq:
         found = decided(e, what)
         if found is None:
-            raise NoFurther(f"Further terms are not derived for {what} = {e}, which is irrational.")
+            raise NoHigherOrder(f"Further terms are not derived for {what} = {e}, which is irrational.")
         return rational(found)
 
     def calculus(self, floor: fmpq, depth: fmpq) -> Calculus:
@@ -256,7 +256,7 @@ class Leading:
             inner = ring.powers(scaled(log, self.atoms.of(1 / rate), MARGINAL), natural(n))
             return scaled(ring.composed(inner, lambda j: binomial(n, j)), self.atoms.of(rate ** expression(n)))
         if natural(n) is None:
-            raise NoFurther("Further terms are not derived where a power of log(log(l)) leads.")
+            raise NoHigherOrder("Further terms are not derived where a power of log(log(l)) leads.")
         out: Series = {UNIT: ONE}
         for _ in range(int(n.p)):
             out = plus(*[scaled(out, x, j) for j, x in log.items()])
@@ -272,7 +272,7 @@ class Leading:
         pieces = list(found.pieces)
         if a is not None:
             pieces.append(Piece(times(over_k, self.fall("a")), self.atoms.of(a.size / self.amplitude)))
-        self.rest = found.rest
+        self.remainder = found.remainder
         e = self._sizes.exponent(*self.e)
         pieces = self._balanced(pieces, UNIT, e)
         self.kappa_exact = self._slope(pieces, UNIT)
@@ -285,13 +285,13 @@ class Leading:
         self.home = (self.kappa[0] - self.e[0], self.kappa[1] - self.e[1], self.kappa2 - self.r, 0)
         sizes = [self.size(self.full(p)) for p in pieces]
         if any(s > (0, 0, 0) for s in sizes):
-            raise NoFurther(f"A term of K′ - K outgrows the law {self.law.expr} of K.")
+            raise NoHigherOrder(f"A term of K′ - K outgrows the law {self.law.expr} of K.")
         # between 1 and 1/log l: the start's part is no power of log l
         self.soft = any((0, -1, 0) < s < (0, 0, 0) for s in sizes) or any(
             p.logs != 0 and self.full(p) == UNIT for p in pieces
         )
         if self.soft and same:
-            raise NoFurther("Further terms are not derived where the start enters by no power of log l.")
+            raise NoHigherOrder("Further terms are not derived where the start enters by no power of log l.")
 
     def _of_bias(self, pieces: list[Piece]) -> Exact:
         """What biases that are 1/log l of q send through the leading feedback, at relative size 1/log l; where they are
@@ -304,7 +304,7 @@ class Leading:
         if not any(self.full(p) == MARGINAL for p in pieces):
             number = gain.number
             if not number:
-                raise NoFurther("Further terms are not derived where biases tie with an irrational feedback.")
+                raise NoHigherOrder("Further terms are not derived where biases tie with an irrational feedback.")
             share = of(self.r / number)
             self._agree(self.atoms.expr(self.other[0]), self.atoms.expr(share))
             self.other = (share, MARGINAL)
@@ -319,7 +319,7 @@ class Leading:
         here = [i for i, p in enumerate(pieces) if self.full(p) == at]
         if not here:
             if total:
-                raise NoFurther(f"The law {self.law.expr} of K is no balance of its recursion.")
+                raise NoHigherOrder(f"The law {self.law.expr} of K is no balance of its recursion.")
             return pieces
         free = here[0]
         others = [self._constant(pieces[i]) for i in here[1:]]
@@ -346,7 +346,7 @@ class Leading:
     def _agree(self, one: sp.Expr, other: sp.Expr) -> None:
         gap = (one - other).subs({s: sp.Rational(37, 91) for s in (one - other).free_symbols})
         if gap != 0 and abs(sp.N(gap, 30)) > 1e-12:
-            raise NoFurther(f"The law {self.law.expr} of K is no balance of its recursion.")
+            raise NoHigherOrder(f"The law {self.law.expr} of K is no balance of its recursion.")
 
     def _slope(self, pieces: list[Piece], at: Key) -> Exact:
         total = ZERO

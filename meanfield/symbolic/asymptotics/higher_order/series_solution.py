@@ -19,7 +19,7 @@ from meanfield.symbolic.asymptotics.log_growth import Growth, value_of
 from meanfield.symbolic.asymptotics.schedules.balance import kept
 from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ZERO, Exact, expression, of
-from meanfield.symbolic.series.exponents import NONE, NoFurther
+from meanfield.symbolic.series.exponents import NONE, NoHigherOrder
 from meanfield.symbolic.series.ring import Key, Ring, Series, binomial, plus, scaled
 from meanfield.symbolic.series.truncated import Calculus, Truncated
 
@@ -33,16 +33,16 @@ LOG_LOG: Key = (NONE, NONE, NONE, 1)
 class Corrections:
     """1 + Σ coefficient · l^p (log l)^r (log log l)^s and what is left out.
 
-    terms: ((p, r, s), coefficient), most important first; rest: (p, r, s) of O(·), None where nothing is left out but
-    what is smaller than every power; head: what they are added to, 1 unless the terms that grow are not all known: then
-    those of log X, and `rest` grows, too.
+    terms: ((p, r, s), coefficient), most important first; omitted: (p, r, s) of O(·), None where nothing is left out
+    but what is smaller than every power; head: what they are added to, 1 unless the terms that grow are not all
+    known: then those of log X, and `omitted` grows, too.
 
     >>> Corrections((((-sp.S.Half, sp.S(1), 0), sp.S(3)),), (-sp.S.One, sp.S.Zero, 0)).text()
     '1 + 3*log(l)/sqrt(l) + O(1/l)'
     """
 
     terms: tuple[tuple[Powers, sp.Expr], ...] = ()
-    rest: Powers | None = None
+    omitted: Powers | None = None
     head: tuple[sp.Expr, ...] = (sp.S.One,)
 
     @property
@@ -57,12 +57,12 @@ class Corrections:
     @property
     def remainder(self) -> str:
         """What is left out, in one word."""
-        return "exponential" if self.rest is None else "power"
+        return "exponential" if self.omitted is None else "power"
 
     @property
     def left_out(self) -> sp.Expr | None:
         """The argument of O(·)."""
-        return None if self.rest is None else monomial(self.rest)
+        return None if self.omitted is None else monomial(self.omitted)
 
     def law(
         self, log: tuple[tuple[tuple, sp.Expr], ...] = (), values: Mapping[sp.Symbol, object] | None = None
@@ -78,7 +78,7 @@ class Corrections:
 
     def text(self, parts: list[sp.Expr] | None = None, left: sp.Expr | None = None) -> str:
         """On one line; parts, left: the terms and the argument of O(·) as they are to be written."""
-        tail = [] if self.rest is None else [f"O({left or self.left_out})"]
+        tail = [] if self.omitted is None else [f"O({left or self.left_out})"]
         return " + ".join([*map(str, parts or self.parts()), *tail]).replace("+ -", "- ")
 
     def at(self, t: float, values: Mapping[sp.Symbol, object] | None = None) -> float:
@@ -110,15 +110,15 @@ class SeriesSolution:
     amplitude: sp.Expr | None = None
 
     @property
-    def rest(self) -> Key | None:
+    def remainder(self) -> Key | None:
         """The key of what is left out."""
-        return self.small.rest
+        return self.small.remainder
 
 
 def power_law(ring: Ring, k: Key) -> Series:
     """log of l^… of a key, as terms that grow."""
     if k[3]:
-        raise NoFurther("Further terms are not derived where a power of log(log(l)) leads.")
+        raise NoHigherOrder("Further terms are not derived where a power of log(log(l)) leads.")
     return {j: c for j, c in ((LOG, ring.exponent(*k[:2])), (LOG_LOG, of(k[2]))) if c}
 
 
@@ -127,9 +127,9 @@ def multiplied(*factors: SeriesSolution) -> SeriesSolution:
     calculus, small = factors[0].calculus, factors[0].small
     for f in factors[1:]:
         small = calculus.plus(small, f.small, calculus.times(small, f.small))
-    short = any(f.short and f.rest == small.rest for f in factors)
+    short = any(f.short and f.remainder == small.remainder for f in factors)
     grown = plus(*[f.grown for f in factors])
-    return SeriesSolution(calculus, calculus.order.above(grown, small.rest), small, short)
+    return SeriesSolution(calculus, calculus.order.above(grown, small.remainder), small, short)
 
 
 def raised(one: SeriesSolution, n: fmpq) -> SeriesSolution:
@@ -143,11 +143,11 @@ def product_of(calculus: Calculus, x: Truncated, short: bool, after: bool = Fals
     rate = calculus.composed(x, lambda j: of(fmpq((-1) ** (j + 1), j)) if j else ZERO)
     ring = calculus.ring()
     total = plus(ring.summed(rate.terms), rate.terms if after else {})
-    rest = ring.largest(None if rate.rest is None else _integrated(rate.rest), ring.lost)
-    vanishing = Truncated({k: c for k, c in total.items() if ring.size(k) < (0, 0, 0)}, rest)
+    remainder = ring.largest(None if rate.remainder is None else _integrated(rate.remainder), ring.lost)
+    vanishing = Truncated({k: c for k, c in total.items() if ring.size(k) < (0, 0, 0)}, remainder)
     small = calculus.composed(vanishing, lambda j: of(fmpq(1, math.factorial(j))) if j else ZERO)
     grown = {k: c for k, c in total.items() if ring.size(k) > (0, 0, 0)}
-    return SeriesSolution(calculus, ring.above(grown, small.rest), small, short and rate.rest == x.rest)
+    return SeriesSolution(calculus, ring.above(grown, small.remainder), small, short and rate.remainder == x.remainder)
 
 
 def _integrated(k: Key) -> Key:
@@ -199,12 +199,12 @@ def stated(found: SeriesSolution, law: Growth, order: int) -> tuple[Growth, Corr
     grown, small = (_terms(found, one) for one in (found.grown, found.small.terms))
     _check(law, [(_powers(ring, k), _value(ring, c)) for k, c in grown[:1]])
     most = len(grown) if law.is_regular else order + 1
-    rest = found.rest if len(grown) <= most else grown[most][0]
+    remainder = found.remainder if len(grown) <= most else grown[most][0]
     terms = tuple(((*_powers(ring, k), sp.S.Zero), _value(ring, c)) for k, c in grown[:most])
-    if rest is not None and ring.size(rest) >= (0, 0, 0):
+    if remainder is not None and ring.size(remainder) >= (0, 0, 0):
         if not grown:
-            raise NoFurther("Further terms of this law are not derived.")
-        return Growth(terms, (), None, True), Corrections((), _powers(ring, rest), _head(terms))
+            raise NoHigherOrder("Further terms of this law are not derived.")
+        return Growth(terms, (), None, True), Corrections((), _powers(ring, remainder), _head(terms))
     room = order - (0 if law.is_regular else max(0, len(grown) - 1))
     if grown:
         same = law.is_regular and {k for k, _ in law.terms} == {k for k, _ in terms}
@@ -212,9 +212,9 @@ def stated(found: SeriesSolution, law: Growth, order: int) -> tuple[Growth, Corr
     elif found.amplitude is not None and law.constant is None:
         law = replace(law, constant=found.amplitude)
     if len(small) > room:
-        rest = small[room][0]
+        remainder = small[room][0]
     kept = tuple((_powers(ring, k), _value(ring, c)) for k, c in small[:room])
-    return law, Corrections(kept, None if rest is None else _powers(ring, rest))
+    return law, Corrections(kept, None if remainder is None else _powers(ring, remainder))
 
 
 def _head(terms: tuple[tuple[tuple[sp.Expr, ...], sp.Expr], ...]) -> tuple[sp.Expr, ...]:
@@ -228,6 +228,6 @@ def _check(law: Growth, first: list[tuple[Powers, sp.Expr]]) -> None:
     known |= {(1 - V, sp.S.Zero, 0): n * W / (1 - V) for W, V, n in law.products}
     for k, value in first:
         if k not in known or abs(sp.N(known[k] - value, 30)) > 1e-15 * abs(sp.N(value, 30)):
-            raise NoFurther("The leading term of the logarithm is not found again in its expansion.")
+            raise NoHigherOrder("The leading term of the logarithm is not found again in its expansion.")
     if not first and (law.stretched or law.products):
-        raise NoFurther("The leading term of the logarithm is not found again in its expansion.")
+        raise NoHigherOrder("The leading term of the logarithm is not found again in its expansion.")

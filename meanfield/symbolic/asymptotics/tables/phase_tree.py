@@ -15,7 +15,7 @@ from sympy.core.function import AppliedUndef
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.words import unknown
 from meanfield.symbolic.asymptotics.comparing import direction
-from meanfield.symbolic.asymptotics.exponent_cells import Affine, At, Cell, Node, Undecided, partition
+from meanfield.symbolic.asymptotics.exponent_cells import Affine, At, Cell, PartitionNode, Undecided, partition
 from meanfield.symbolic.asymptotics.in_total_depth.total_depth import TotalSolver, regimes
 from meanfield.symbolic.asymptotics.in_total_depth.total_equations import NAMES
 from meanfield.symbolic.asymptotics.in_total_depth.total_fisher import fisher_in_depth
@@ -178,7 +178,9 @@ def _gradients(branch: Branch, quantities: tuple[str, ...]) -> bool:
     return asked and branch.slope is not None
 
 
-def phase_tree(branch: Branch, quantities: tuple[str, ...]) -> tuple[Node, tuple[tuple[sp.Symbol, sp.Expr], ...]]:
+def phase_tree(
+    branch: Branch, quantities: tuple[str, ...]
+) -> tuple[PartitionNode, tuple[tuple[sp.Symbol, sp.Expr], ...]]:
     """(the tree of regions with their laws, what its coordinates beside the β's stand for) of a branch whose parameters
     may be numbers or symbols; all of β ≥ 0 and of strengths > 0 is covered."""
     taken = [s.name for s in branch.symbols if s.name in NAMES] if branch.knows_depth else []
@@ -230,7 +232,7 @@ def _strength(branch: Branch) -> tuple[sp.Expr, tuple[tuple[sp.Symbol, sp.Expr],
 # ---------------------------------------------------------------------------------------------------------- merging
 
 
-def merged(node: Node) -> Node:
+def merged(node: PartitionNode) -> PartitionNode:
     """The same tree with parts of one law put together: signs become lists of signs."""
     if node.form is None:
         return node
@@ -247,7 +249,7 @@ def merged(node: Node) -> Node:
             continue
         if _same(side.found, on.found, on.cell):
             rest = [(signs, part) for signs, part in parts if signs[0] == -sign]
-            whole = Node(node.cell.widened(node.form, sign), None, found=side.found)
+            whole = PartitionNode(node.cell.widened(node.form, sign), None, found=side.found)
             if not rest:
                 return replace(node, form=None, parts=(), found=side.found)
             pair = ((1, 0) if sign == 1 else (0, -1), whole)

@@ -17,7 +17,7 @@ from typing import Any
 import sympy as sp
 
 from meanfield.symbolic.asymptotics.comparing import sign_of_number
-from meanfield.symbolic.asymptotics.exponent_cells import Affine, Cell, Node, Split, Undecided
+from meanfield.symbolic.asymptotics.exponent_cells import Affine, Cell, PartitionNode, Split, Undecided
 from meanfield.symbolic.asymptotics.log_growth import LEVELS, Growth
 from meanfield.symbolic.asymptotics.tables.phase_tree import Laws
 
@@ -85,7 +85,7 @@ class Group:
         return Growth(terms, g.products, None, of=g.of)
 
 
-def grouped(tree: Node) -> list[tuple[tuple[Cell, ...], tuple[Laws, ...]]]:
+def grouped(tree: PartitionNode) -> list[tuple[tuple[Cell, ...], tuple[Laws, ...]]]:
     """(polyhedra whose union is the region, laws up to constant factors) of a phase tree: they cover what it covers,
     and the regions are disjoint."""
     met: list[sp.Expr] = []  # exponents of larger regions name those of their boundaries

@@ -33,17 +33,17 @@ from meanfield.symbolic.asymptotics.schedules.residual import Solver
 from meanfield.symbolic.asymptotics.two_inputs.pair_laws import pair_laws
 from meanfield.symbolic.averages.node import average
 
-Found = tuple[Growth | None, Growth | None, tuple[sp.Eq, ...]]
+PairGrowths = tuple[Growth | None, Growth | None, tuple[sp.Eq, ...]]
 GAP = 2 * K_0 * (1 - c_0)  # the distance behind the first blocks
 
 
-def pair_in_depth(moves: Moves, regime: Regime) -> Found:
+def pair_in_depth(moves: Moves, regime: Regime) -> PairGrowths:
     """The distance, γ (None for one that is not derived) and the equations of h. Raises: `Undecided`."""
-    distance, gamma, equations = _found(moves, regime)
+    distance, gamma, equations = _pair_growths(moves, regime)
     return distance and replace(distance, of=L), gamma and replace(gamma, of=L), equations
 
 
-def _found(moves: Moves, regime: Regime) -> Found:
+def _pair_growths(moves: Moves, regime: Regime) -> PairGrowths:
     if regime.drive == "marginal":
         return _marginal(moves, regime)
     if regime.plain is not None:
@@ -68,7 +68,7 @@ def _found(moves: Moves, regime: Regime) -> Found:
     raise Undecided("how far two inputs part is not derived where J is made at every scale of l")
 
 
-def _marginal(moves: Moves, regime: Regime) -> Found:
+def _marginal(moves: Moves, regime: Regime) -> PairGrowths:
     """V = 1 with no L in the feedback: as in l where sources with L add nothing, γ unless it goes to 0, as then what
     they add to K_ab may count."""
     if regime.plain is None:
@@ -96,7 +96,7 @@ def _by_share(regime: Regime, c: sp.Expr) -> tuple[Growth, Growth]:
     return regime.K.times(2 * (1 - c)), regular(c / (1 - c))
 
 
-def _slow(moves: Moves, regime: Regime) -> Found:
+def _slow(moves: Moves, regime: Regime) -> PairGrowths:
     """K grows as log L: the distance stays behind, as J is Θ(1)."""
     if _is_bounded(regime):
         return regular(None), regime.K.of_unknown_size, ()
@@ -127,7 +127,7 @@ def _require_narrow(moves: Moves, scale: Scale) -> None:
 # ------------------------------------------------------------------------------------------------- K of order 1
 
 
-def _still(moves: Moves, regime: Regime, scale: Scale) -> Found:
+def _still(moves: Moves, regime: Regime, scale: Scale) -> PairGrowths:
     """K stays Θ(1): so do h, K_0 c_0 at t = 0, and the distance."""
     K_ = regime.K.constant or K_0
     if not scale.fed or not scale.on_w:  # what moves K is the same of both inputs
@@ -185,7 +185,7 @@ def _tail(moves: Moves, scale: Scale) -> Tail | sp.Expr:
 # -------------------------------------------------------------------------------- q → ∞ where log J outgrows log L
 
 
-def _wide(moves: Moves, regime: Regime, scale: Scale, rate: Rate) -> Found:
+def _wide(moves: Moves, regime: Regime, scale: Scale, rate: Rate) -> PairGrowths:
     """⟨φ′²⟩_q lives at |z| = O(1): two inputs part until the tails of φ alone decide."""
     found = _tail(moves, scale)
     if scale.fed:
@@ -209,7 +209,7 @@ def _wide(moves: Moves, regime: Regime, scale: Scale, rate: Rate) -> Found:
     return *_by_distance(regime, regular(sp.powdenest(grown ** (1 / (1 - n)), force=True), power)), ()
 
 
-def _meeting(moves: Moves, regime: Regime, scale: Scale, found: Tail | sp.Expr) -> Found:
+def _meeting(moves: Moves, regime: Regime, scale: Scale, found: Tail | sp.Expr) -> PairGrowths:
     """K lives on its feedback: c is the root of c = (1 - s)κ(c) + s, s the share of its source, where all that makes K
     is one power of t; else h moves, as far below k as may be."""
     branch, at = moves.branch, regime.K.constant
@@ -274,7 +274,7 @@ def _grows_at_once(moves: Moves, kappa: sp.Expr, e: sp.Expr) -> bool:
 # ------------------------------------------------------------------------------------------ K beyond every power
 
 
-def _exploding(moves: Moves, regime: Regime, scale: Scale) -> Found:
+def _exploding(moves: Moves, regime: Regime, scale: Scale) -> PairGrowths:
     """⟨φ²⟩_q ~ v q: 1 - c closes by the 3/2 power that a kink between the tails leaves."""
     found = _tail(moves, scale)
     if isinstance(found, sp.Expr):

@@ -69,10 +69,10 @@ def _law(expr: sp.Expr, order: int, end: int) -> Law:
         sums = Sums(end, reach)
         sums.known |= {n: _node(n, inner, sums) for n in nodes}
         found = sums(expr)
-        rest = sums.rest(found)
-        if rest is None or rest == before or (missing := end * (last - rest[0])) < 0:
+        remainder = sums.remainder(found)
+        if remainder is None or remainder == before or (missing := end * (last - remainder[0])) < 0:
             break
-        more, before = int(sp.floor(missing)) + 1, rest
+        more, before = int(sp.floor(missing)) + 1, remainder
         inner, reach = inner + more, reach + more
     return sums.law(found)
 
@@ -140,10 +140,10 @@ def _powers_at_zero(
     total: dict[sp.Rational, sp.Expr] = {}
     ends = []
     for piece, side in ((right, 1), (left, -1)):
-        found, rest = fractional(piece.subs(Z[0], side * _T), _T, top)
+        found, remainder = fractional(piece.subs(Z[0], side * _T), _T, top)
         for k, c in found.items():
             total[k] = sp.expand(total.get(k, sp.S.Zero) + c)
-        ends += [] if rest is None else [rest]
+        ends += [] if remainder is None else [remainder]
     live = {k: c for k, c in total.items() if c != 0}
     if live and min(live) <= -1:
         raise InfiniteAverage(f"{node} is infinite: |z|^({min(live)}) is not integrable at 0.")
@@ -187,7 +187,7 @@ def _linear(expr: sp.Expr) -> list[tuple[sp.Expr, Average]]:
     expr = sp.expand(expr)
     nodes = sorted((n for n in expr.atoms(Average) if n.has(K)), key=str)
     parts = [(expr.coeff(n), n) for n in nodes]
-    rest = sp.expand(expr - sp.Add(*[c * n for c, n in parts]))
-    if rest.has(sp.exp) or any(e.has(n) for n in nodes for e in (rest, *[c for c, _ in parts])):
+    remainder = sp.expand(expr - sp.Add(*[c * n for c, n in parts]))
+    if remainder.has(sp.exp) or any(e.has(n) for n in nodes for e in (remainder, *[c for c, _ in parts])):
         raise MeanFieldError(f"{expr} is not linear in averages; its exponentially small terms are not known.")
     return parts

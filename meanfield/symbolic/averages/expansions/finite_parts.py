@@ -17,9 +17,9 @@ from flint import ctx as flint_context
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.functions import balls
 from meanfield.functions.elementary import where
-from meanfield.functions.growth import Decay, decay
+from meanfield.functions.growth import ExponentialDecay, decay
 from meanfield.functions.series.ball_series import ball_series, coefficients
-from meanfield.functions.series.infinity import Form, normal_form
+from meanfield.functions.series.infinity import FormAtInfinity, normal_form
 
 t = sp.Dummy("t", positive=True)
 
@@ -90,32 +90,32 @@ def _primitive(p: sp.Expr, a: sp.Expr) -> sp.Expr:
     u, centre = base.as_expr(), t + mid / (2 * lead)
     width = sp.sqrt(low / lead - (mid / (2 * lead)) ** 2)
     top = sp.Poly(top, t)
-    slope, rest = top.nth(1), top.nth(0) - top.nth(1) * mid / (2 * lead)
+    slope, remainder = top.nth(1), top.nth(0) - top.nth(1) * mid / (2 * lead)
     odd = sp.log(u / lead) / 2 if n == 1 else (u / lead) ** (1 - n) / (2 * (1 - n))
     even = sp.atan(centre / width) / width  # ∫ (x² + w²)^{-n} by the recurrence in n
     for k in range(1, n):
         x2 = u / lead
         even = centre / (2 * k * width**2 * x2**k) + sp.Rational(2 * k - 1, 2 * k) / width**2 * even
-    return (slope * odd + rest * even) / (scale * lead**n)
+    return (slope * odd + remainder * even) / (scale * lead**n)
 
 
 def _split(g: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
     """g = t^n · rest with n as large as it is plain; (n, rest)."""
-    n, rest = sp.S.Zero, []
+    n, remainder = sp.S.Zero, []
     for f in sp.Mul.make_args(g):
         base, power = f.as_base_exp()
         if base == t:
             n += power
         else:
-            rest.append(f)
-    return n, sp.Mul(*rest)
+            remainder.append(f)
+    return n, sp.Mul(*remainder)
 
 
 def _beta(g: sp.Expr, a: sp.Expr, b: sp.Expr) -> sp.Expr | None:
     """∫₀^∞ t^n (p + q t²)^α dt = p^{α+x} q^{-x} Γ(x)Γ(-α-x)/(2Γ(-α)) with x = (n+1)/2; at a pole of Γ(-α-x) its
     constant term under n → n + δ."""
-    n, rest = _split(g)
-    base, alpha = rest.as_base_exp()
+    n, remainder = _split(g)
+    base, alpha = remainder.as_base_exp()
     if a != 0 or b != sp.oo or not base.is_polynomial(t) or not alpha.is_Rational or alpha.is_Integer:
         return None
     poly = sp.Poly(base, t)
@@ -137,34 +137,34 @@ def _beta(g: sp.Expr, a: sp.Expr, b: sp.Expr) -> sp.Expr | None:
 
 def _by_parts(g: sp.Expr, a: sp.Expr, b: sp.Expr) -> sp.Expr | None:
     """t^n times a head of a simple argument whose derivative is rational or a root, as atan, log, asinh."""
-    n, rest = _split(g)
+    n, remainder = _split(g)
     if not (n.is_Integer and n >= 0):
         return None
-    if isinstance(rest, where("algebraic_slope")):
-        u = rest.args[0]
-        if not u.is_rational_function(t) and not isinstance(rest, sp.log):
+    if isinstance(remainder, where("algebraic_slope")):
+        u = remainder.args[0]
+        if not u.is_rational_function(t) and not isinstance(remainder, sp.log):
             return None
         factor = t ** (n + 1) / (n + 1)
-        slope = rest.diff(t)
+        slope = remainder.diff(t)
         inner = exact(sp.expand(factor * slope) if slope.has(sp.sqrt) else sp.cancel(factor * slope), a, b)
         if inner is None:
             return None
-        return sp.expand(_between(factor * rest, a, b) - inner)
-    if rest == sp.atan(t) ** 2 and a == 0 and b == sp.oo:
+        return sp.expand(_between(factor * remainder, a, b) - inner)
+    if remainder == sp.atan(t) ** 2 and a == 0 and b == sp.oo:
         # t^{n+1}/(1 + t²) is a polynomial and ±1/(1 + t²) or ±t/(1 + t²), for which fp∫ t atan(t)/(1+t²) = -(π/2) log 2
         quotient, left = sp.div(sp.Poly(2 * t ** (n + 1) / (n + 1), t), sp.Poly(1 + t**2, t))
         known = exact(sp.expand(quotient.as_expr() * sp.atan(t)), a, b)
         if known is None:
             return None
         last = left.nth(0) * sp.pi**2 / 8 - left.nth(1) * sp.pi * sp.log(2) / 2
-        return sp.expand(_between(t ** (n + 1) / (n + 1) * rest, a, b) - known - last)
+        return sp.expand(_between(t ** (n + 1) / (n + 1) * remainder, a, b) - known - last)
     return None
 
 
 # --------------------------------------------------------------------------------------------------- certified
 
 
-def tail_split(e: sp.Expr, x: sp.Symbol) -> tuple[Decay, Form] | None:
+def tail_split(e: sp.Expr, x: sp.Symbol) -> tuple[ExponentialDecay, FormAtInfinity] | None:
     """(its decay with an algebraic part, the form of that part); None where a ball of a finite part would not be
     found."""
     found = decay(e, x, algebraic=True)
@@ -202,7 +202,7 @@ def outer_ball(e: sp.Expr, x: sp.Symbol, a: sp.Expr, n: int) -> arb:
     return best
 
 
-def _small_rest(found: Decay, T: arb, n: int) -> arb:
+def _small_rest(found: ExponentialDecay, T: arb, n: int) -> arb:
     """± ∫_T^∞ A (1+x)^{p+n} e^{-cx} dx."""
     if not found.A:
         return arb(0)
@@ -213,7 +213,7 @@ def _small_rest(found: Decay, T: arb, n: int) -> arb:
     return arb(0, size.abs_upper())
 
 
-def _beyond(form: Form, T: arb, n: int, bits: int) -> arb:
+def _beyond(form: FormAtInfinity, T: arb, n: int, bits: int) -> arb:
     """fp∫_T^∞ xⁿ Σ x^s (log x)^m A(x^{-1/d}) dx: the series of A, its last coefficient taken over [0, T^{-1/d}]."""
     edge = (T.log() / -form.d).exp()
     count = int(bits / max(1.0, -float(edge.log()) / math.log(2))) + 8 + form.d * (n + 8)
@@ -224,13 +224,13 @@ def _beyond(form: Form, T: arb, n: int, bits: int) -> arb:
         least = int(form.d * (p.power + n + 1)) + 2
         size = max(count, least + 1)
         known = coefficients(f, arb(0), size)
-        rest = coefficients(f, arb(0).union(edge), size + 1)
-        if known is None or rest is None:
+        remainder = coefficients(f, arb(0).union(edge), size + 1)
+        if known is None or remainder is None:
             return arb.nan()
         for k, c in enumerate(known):
             if not c.is_zero():
                 total += c * _power_integral(p.power + n - sp.Rational(k, form.d), p.logs, T)
-        total += rest[size] * _power_integral(p.power + n - sp.Rational(size, form.d), p.logs, T)
+        total += remainder[size] * _power_integral(p.power + n - sp.Rational(size, form.d), p.logs, T)
     return total
 
 

@@ -7,7 +7,7 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError, NoClosedForm
 from meanfield.base.symbols import K, Z, recognise
 from meanfield.functions.piecewise import pieces
-from meanfield.functions.series.infinity import Form, Terms, normal_form
+from meanfield.functions.series.infinity import FormAtInfinity, Terms, normal_form
 from meanfield.symbolic.averages.expansions.mellin import moment_term, tails_sum
 from meanfield.symbolic.averages.expansions.moments import Moment, moment
 from meanfield.symbolic.averages.expansions.powerlog import Key, Sums, expands
@@ -46,7 +46,7 @@ def _node_at_infinity(node: Average, order: int, sums: Sums) -> Truncated:
     return sums.of(total, (-sp.S.Half - order, 0))
 
 
-def _tails(sides: list[Form], floor: sp.Expr) -> Terms:
+def _tails(sides: list[FormAtInfinity], floor: sp.Expr) -> Terms:
     total: Terms = {}
     for form in sides:
         for key, c in form.terms(floor).items():

@@ -46,30 +46,30 @@ class Sums(ExpressionSeries[Truncated]):
 
     # ------------------------------------------------------------------------------------------ into and out of series
 
-    def of(self, terms: Mapping[Key, sp.Expr], rest: Key | None = None, small: bool = False) -> Truncated:
+    def of(self, terms: Mapping[Key, sp.Expr], remainder: Key | None = None, small: bool = False) -> Truncated:
         """Σ terms[p, m] K^p (log K)^m + O(K^r |log K|^n), rest = (r, n), without the terms that this covers."""
         held: Series = {}
         for key, c in terms.items():
             k = self._key(key)
             held[k] = held.get(k, ZERO) + self.atoms.total(c * (-self.end) ** int(key[1]))
-        return self.calculus.made(held, None if rest is None else self._key(rest), (), small)
+        return self.calculus.made(held, None if remainder is None else self._key(remainder), (), small)
 
     def terms(self, found: Truncated) -> dict[Key, sp.Expr]:
         """The coefficients of K^p (log K)^m, the most important first."""
         held = {self._powers(k): self._expr(c, k) for k, c in self.calculus.order.ordered(found.terms)}
         return {key: c for key, c in held.items() if c != 0}
 
-    def rest(self, found: Truncated) -> Key | None:
+    def remainder(self, found: Truncated) -> Key | None:
         """(r, n) of the remainder; None where nothing is left out, or what is smaller than every power."""
-        return None if found.rest is None else self._powers(found.rest)
+        return None if found.remainder is None else self._powers(found.remainder)
 
     def law(self, found: Truncated) -> Law:
         """A sum as a statement about K."""
         terms = tuple(Term(c, p, sp.Integer(m)) for (p, m), c in self.terms(found).items())
-        point, rest = (sp.S.Zero if self.end > 0 else sp.oo), self.rest(found)
-        if rest is None:
+        point, remainder = (sp.S.Zero if self.end > 0 else sp.oo), self.remainder(found)
+        if remainder is None:
             return Law(K, point, terms, "exponential" if found.small else "zero")
-        return Law(K, point, terms, rest[0], sp.Integer(rest[1]))
+        return Law(K, point, terms, remainder[0], sp.Integer(remainder[1]))
 
     def of_law(self, law: Law) -> Truncated:
         """The sum that a law of powers and logarithms states."""
@@ -119,10 +119,10 @@ class Sums(ExpressionSeries[Truncated]):
         size = self.calculus.order.size
         if any(size(k) > size(UNIT) for k in inner.terms):
             raise MeanFieldError(f"The expansion of {head} of {self.law(inner)} is not known: the argument grows.")
-        if inner.rest is not None and size(inner.rest) >= size(UNIT):
+        if inner.remainder is not None and size(inner.remainder) >= size(UNIT):
             raise MeanFieldError(f"The limit of {self.law(inner)} is not known, so {head} of it is not expanded.")
         limit = self._expr(inner.terms.get(UNIT, ZERO))
-        varying = Truncated({k: c for k, c in inner.terms.items() if k != UNIT}, inner.rest, (), inner.small)
+        varying = Truncated({k: c for k, c in inner.terms.items() if k != UNIT}, inner.remainder, (), inner.small)
         t = sp.Dummy("t", real=True)
         return self.composed(varying, lambda k: taylor(head(limit + t), t, max(k, 4))[k])
 

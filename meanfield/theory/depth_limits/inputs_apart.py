@@ -16,8 +16,8 @@ from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.all_fixed_points import start_of
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.block_recursions import plain_form
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.given_values import inside_averages
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.given_values import inside_averages
 
 if TYPE_CHECKING:
     from meanfield.numeric.phases.correlations import Correlations

@@ -1,4 +1,4 @@
-"""A place in parameter space, or an array of places: made once, where a call enters, of what the verb was given."""
+"""A point in parameter space, or an array of points: made once, where a call enters, of what the verb was given."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from meanfield.base.arguments import refuse_not_real
 from meanfield.base.quantities import QUANTITIES, of_two
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.given_values import M, decided, deviations, double, mapping, numbered, of_widths
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.given_values import M, decided, deviations, double, mapping, numbered, of_widths
 
 
 @dataclass(frozen=True)
-class Place:
+class ParameterPoint:
     """σ's, the norm of an input and the cosine of two as doubles, numbers or arrays that broadcast; start: values at
     layer 1 in the place of those that follow from them; parameters: values of the symbols of records, as they were
     given, because those that stand inside averages are exact.
@@ -30,7 +30,7 @@ class Place:
     @classmethod
     def of(
         cls, theory: Maps, sigma_w: Any, sigma_b: Any, input_norm: Any, correlation: Any, start: Any, parameters: dict
-    ) -> Place:
+    ) -> ParameterPoint:
         """What a verb was given. Raises: MeanFieldError for σ's that are missing or held by the records, and for what
         is no number."""
         own = deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b}, parameters)
@@ -46,7 +46,7 @@ class Place:
         return {k: getattr(self, k) for k in ("sigma_w", "sigma_b", "input_norm", "correlation")}
 
     @property
-    def of_one(self) -> dict[str, Any]:
+    def of_one_input(self) -> dict[str, Any]:
         """The same of one input."""
         return {k: v for k, v in self.inputs.items() if k != "correlation"}
 
@@ -60,18 +60,18 @@ class Place:
         """The quantities that two inputs start from."""
         return tuple(n for n in self.start if n in QUANTITIES) if self.pair else ()
 
-    def decided(self, theory: M) -> tuple[M, Place]:
-        """The theory with those of the values put in that its maps wait for, and the place without them."""
+    def decided(self, theory: M) -> tuple[M, ParameterPoint]:
+        """The theory with those of the values put in that its maps wait for, and the point without them."""
         theory, rest = decided(theory, self.parameters)
         return theory, replace(self, parameters=rest)
 
-    def numbered(self, theory: M) -> tuple[M, Place]:
+    def numbered(self, theory: M) -> tuple[M, ParameterPoint]:
         """The same with all that are parameters of its activations."""
         theory, rest = numbered(theory, self.parameters)
         return theory, replace(self, parameters=rest)
 
-    def at_infinite_width(self, theory: Maps) -> Place:
-        """The place without what says how wide a layer is."""
+    def at_infinite_width(self, theory: Maps) -> ParameterPoint:
+        """The point without what says how wide a layer is."""
         widths = of_widths(theory.block)
         return replace(self, parameters={k: v for k, v in self.parameters.items() if k not in widths})
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.quantities import CARRIERS, GRADIENTS, QUANTITIES, made_of, recursion_of
+from meanfield.base.quantities import GRADIENTS, KINDS, QUANTITIES, made_of, recursion_of
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.coordinate_walk import remembered
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.given_values import listed
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.given_values import listed
 
 
 @remembered(maxsize=512)
@@ -34,4 +34,4 @@ def selected(theory: Maps, names: tuple[str, ...], start: tuple[str, ...] = ()) 
             "stands before or behind a Pool; use LayerNorm(affine=False) there, or put the LayerNorm inside the branch."
         )
     beside = [n for name in names for n in QUANTITIES[name].needs]
-    return found.only(*names, *beside, *CARRIERS[own].with_) if names else found
+    return found.only(*names, *beside, *KINDS[own].with_) if names else found

@@ -16,7 +16,7 @@ from meanfield.numeric.phases.float_roots import zeros
 from meanfield.numeric.run.depth_iteration import propagate
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.recursion import Recursion
-from meanfield.theory.asked.architecture_maps import Maps
+from meanfield.theory.queries.architecture_maps import Maps
 
 SEARCHED = 512  # correlations between which a change of sign is looked for
 _LARGE = (1e5, 1e6)  # variances from which zeros of the map of c are taken to infinity

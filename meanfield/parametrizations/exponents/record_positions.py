@@ -11,7 +11,7 @@ from meanfield.base.errors import MeanFieldError
 from meanfield.base.leading import Registry
 from meanfield.networks.records import Block, Param, Schedule
 from meanfield.parametrizations.exponents.monomial import Monomial
-from meanfield.parametrizations.exponents.power_matrices import Affine, Gains, Moved
+from meanfield.parametrizations.exponents.power_matrices import AffineRule, GainsRule, Moved
 from meanfield.parametrizations.exponents.power_rules import ZERO, NoPower, Rule, Watch
 from meanfield.parametrizations.exponents.unknown_steps import rule_of
 
@@ -35,12 +35,12 @@ class RecordPosition:
     kinds: Iterator[str]
     outside: bool = False
     skips: int = 0
-    affine: list[Affine] = field(default_factory=list)
+    affine: list[AffineRule] = field(default_factory=list)
     ends_in_dense: bool = False
 
     def make(self, record: Block) -> Rule:
         """The rule of a record here. Raises: MeanFieldError for a record without one."""
-        adds = "power_rule of meanfield.parametrizations.exponents.power_places"
+        adds = "power_rule of meanfield.parametrizations.exponents.record_positions"
         return rule_of(POWER_RULES, record, ASKED, adds)(record, self)
 
     def exponent(self, of: Monomial) -> Fraction:
@@ -75,10 +75,10 @@ class RecordPosition:
         multiplier, variance, rate = map(self.exponent, (of.multiplier, of.variance, of.rate))
         return Moved(optimizer, multiplier, variance, rate, eps)
 
-    def gains(self) -> Gains:
+    def gains(self) -> GainsRule:
         """Gains and shifts here, which move as biases do; those on the stream itself act on one signal."""
         shared = Fraction(self.size == DEPTH and not self.outside and self.skips == 0)
-        return Gains(self.watch, self.moved("bias", self.outside), shared)
+        return GainsRule(self.watch, self.moved("bias", self.outside), shared)
 
     def refuse_chain(self, what: str) -> None:
         """L blocks whose signals go through `what` outside a skip are no sum, but a product."""

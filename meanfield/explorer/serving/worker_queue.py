@@ -13,11 +13,11 @@ from contextlib import suppress
 from typing import Any
 
 PATIENCE = 60.0  # seconds that an answer may take
-_OPEN: weakref.WeakSet[Asking] = weakref.WeakSet()
-Told = Callable[[dict[str, Any]], None]
+_OPEN: weakref.WeakSet[WorkerQueue] = weakref.WeakSet()
+Callback = Callable[[dict[str, Any]], None]
 
 
-class Asking:
+class WorkerQueue:
     """Asks a worker; `told` gets {"what", "answer"} or {"what", "error"}, in another thread, of the last question of
     each kind.
 
@@ -25,7 +25,7 @@ class Asking:
     where another theory is asked about, its process is ended. What takes longer than `patience` seconds is ended, too.
     """
 
-    def __init__(self, told: Told, patience: float = PATIENCE):
+    def __init__(self, told: Callback, patience: float = PATIENCE):
         self.told, self.patience = told, patience
         self._lock = threading.Condition()
         self._waiting: dict[str, dict[str, Any]] = {}

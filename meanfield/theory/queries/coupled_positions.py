@@ -182,7 +182,7 @@ class ActingPositions:
                 )
 
     @remembered(maxsize=128)
-    def settling(self) -> Recursion:
+    def limiting_recursion(self) -> Recursion:
         """The recursion of (V, J - J_ab), as (K, J): V = K - K_ab.
 
         Raises: MeanFieldError where it is not closed and K_ab does not settle by itself.
@@ -204,7 +204,7 @@ class ActingPositions:
                 own = sp.simplify(own)
         own = _within(own.xreplace({K: K + K_ab})) if "c_J" not in flat.names else _within(own)
         if own.has(K_ab) or V.has(K_ab):
-            rest = _settled(flat)
+            rest = _fixed_covariance(flat)
             own, V = own.xreplace({K_ab: rest}), V.xreplace({K_ab: rest})
         if own.has(c_J) or V.has(K_ab):
             raise _refuse(self.block)
@@ -222,7 +222,7 @@ class ActingPositions:
         """J^{l,l+1} (K - K_ab)^l/(K - K_ab)^{l+1}, where nothing of the state is left in it."""
         if self.kind != "batch":
             raise MeanFieldError("The invariant of a BatchNorm is not available: this block holds none.")
-        recursion = self.settling()
+        recursion = self.limiting_recursion()
         if recursion["J"] == sp.oo:
             raise MeanFieldError(
                 "The invariant of a BatchNorm is not available: J is infinite at every layer (φ jumps)."
@@ -333,7 +333,7 @@ def _numbered(e: sp.Expr) -> sp.Expr:
     return e.xreplace(swap)
 
 
-def _settled(flat: Recursion) -> sp.Expr:
+def _fixed_covariance(flat: Recursion) -> sp.Expr:
     """Where K_ab settles, from an affine map of its own."""
     e = sp.expand(flat["K_ab"])
     rate = sp.diff(e, K_ab)

@@ -1,7 +1,7 @@
-"""What settles of a network, as verbs ask about it: which number it is, and what its map answers.
+"""The number of a network that converges with depth, as verbs ask about it: which it is, what its map answers.
 
-`Settling` is the one of networks whose positions are apart: K of one input. Others differ in the number
-(`acting_positions`, `attending`); how a number's map is known is the affair of its `ScalarMap`.
+`DepthLimit` is the one of networks whose positions are apart: K of one input. Others differ in the number
+(`coupled_limits`, `token_limits`); how a number's map is known is the affair of its `ScalarMap`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from meanfield.symbolic.criticality.critical_points import CriticalPoints, criti
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoints
 from meanfield.symbolic.recursion import Recursion
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.settling.inputs_apart import correlations_apart
+from meanfield.theory.depth_limits.inputs_apart import correlations_apart
+from meanfield.theory.queries.architecture_maps import Maps
 
 if TYPE_CHECKING:
     from meanfield.numeric.phases.correlations import Correlations
@@ -31,7 +31,7 @@ Values = dict[str, sp.Expr]
 
 
 @dataclass(frozen=True)
-class Settling:
+class DepthLimit:
     """K of one input."""
 
     theory: Maps
@@ -43,7 +43,7 @@ class Settling:
 
     @cached_property
     def map(self) -> ScalarMap:
-        """The map of the number that settles."""
+        """The map of the number that converges."""
         return scalar_map(self.theory.limiting, self.theory.block)
 
     def fixed_points(self, values: Values, units: Mapping[str, Any]) -> FixedPoints:

@@ -10,12 +10,12 @@ from typing import Any
 import sympy as sp
 
 from meanfield.symbolic.criticality.rounding import doubles
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.asked.given_values import decided, exact_number, refuse_unknown
+from meanfield.theory.queries.architecture_maps import Maps
+from meanfield.theory.queries.given_values import decided, exact_number, refuse_unknown
 
 
 @dataclass(frozen=True)
-class ExactPlace:
+class ExactPoint:
     """A theory at exact values; given: σ's and parameters that have some, as they were given; norm: of an input, None
     where none was given.
     """
@@ -25,7 +25,7 @@ class ExactPlace:
     norm: sp.Expr | None = None
 
     @classmethod
-    def of(cls, theory: Maps, given: dict, input_norm: object = None) -> ExactPlace:
+    def of(cls, theory: Maps, given: dict, input_norm: object = None) -> ExactPoint:
         """What a verb was given, with those of the values put in that the maps wait for."""
         theory, given = decided(theory, given)
         return cls(theory, given, None if input_norm is None else exact_number("input_norm", input_norm))

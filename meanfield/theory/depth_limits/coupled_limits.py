@@ -1,4 +1,4 @@
-"""What settles where positions act on each other: K of a token, or K - K_ab of a batch.
+"""The number that converges where positions act on each other: K of a token, or K - K_ab of a batch.
 
 Some averages over a normalized batch of a finite size are known by quadrature alone; what is said of their maps is
 MEASURED.
@@ -23,17 +23,17 @@ from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, FixedPoints
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.batch import CONSTANT
-from meanfield.theory.settling.one_number import Settling, Values
+from meanfield.theory.depth_limits.depth_limit import DepthLimit, Values
 
 if TYPE_CHECKING:
     from meanfield.presentation.phase_diagram import PhaseDiagram
 
-DIFFERENCE = "K - K_ab"  # what settles behind a BatchNorm
+DIFFERENCE = "K - K_ab"  # what converges behind a BatchNorm
 QUADRATURE = "averages over a normalized batch are integrated to 15 digits, and nothing encloses them"
 
 
 @dataclass(frozen=True)
-class SettlingPositions(Settling):
+class CoupledDepthLimit(DepthLimit):
     """K of a token, one of many that a Dense mixes."""
 
     @cached_property
@@ -77,7 +77,7 @@ class SettlingPositions(Settling):
 
 
 @dataclass(frozen=True)
-class SettlingBatch(SettlingPositions):
+class BatchDepthLimit(CoupledDepthLimit):
     """K - K_ab, the variance that a batch has by itself."""
 
     def fixed_points(self, values: Values, units: Mapping[str, Any]) -> FixedPoints:

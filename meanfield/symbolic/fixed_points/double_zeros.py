@@ -13,16 +13,16 @@ import sympy as sp
 from meanfield.base.symbols import K
 from meanfield.functions import balls, zeros
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.fixed_points.certified_roots import Root, crossings, refine, sign_at, value_at
+from meanfield.symbolic.fixed_points.certified_roots import RootInterval, crossings, refine, sign_at, value_at
 from meanfield.symbolic.fixed_points.half_line import HIGH, LOW, Zeros
 from meanfield.symbolic.recursion import closed
 
 DIGITS = 50
 TOUCHES = 1e-20  # relative to K
-BESIDE = sp.Rational(1, 1000)  # how far from the zero the signs beside it are taken, relative to K
+OFFSET = sp.Rational(1, 1000)  # how far from the zero the signs beside it are taken, relative to K
 
 
-def touched(gain: sp.Expr, slope: sp.Expr, found: Zeros) -> tuple[Root, ...]:
+def double_zeros(gain: sp.Expr, slope: sp.Expr, found: Zeros) -> tuple[RootInterval, ...]:
     """Where `gain` = K' - K touches 0 without a change of sign, as at a half-stable critical point: zeros of χ_K - 1 at
     which it is 0 to more digits than a double has. Looked for where Descartes' rule allows a pair that was not found.
     """
@@ -34,13 +34,13 @@ def touched(gain: sp.Expr, slope: sp.Expr, found: Zeros) -> tuple[Root, ...]:
         root = refine(slope - 1, bracket, DIGITS)
         size = value_at(gain, root, DIGITS) / balls.constant(root.mid)
         if size.is_finite() and abs(size) < TOUCHES:
-            below, above = (sign_at(gain, end) for end in (root.lo * (1 - BESIDE), root.hi * (1 + BESIDE)))
+            below, above = (sign_at(gain, end) for end in (root.lo * (1 - OFFSET), root.hi * (1 + OFFSET)))
             if below == above != 0:
-                out.append(Root(root.lo, root.hi, _algebraic(gain, slope, root), above > 0, crosses=False))
+                out.append(RootInterval(root.lo, root.hi, _algebraic(gain, slope, root), above > 0, crosses=False))
     return tuple(out)
 
 
-def _algebraic(gain: sp.Expr, slope: sp.Expr, root: Root) -> sp.Expr | None:
+def _algebraic(gain: sp.Expr, slope: sp.Expr, root: RootInterval) -> sp.Expr | None:
     """The algebraic number of a low degree that lies in a root's interval, where `gain` and its derivative are proved
     to be 0 there: of a zero of `gain` alone no digits tell whether it is double or one of a close pair."""
     forms = closed(gain), closed(slope) - 1

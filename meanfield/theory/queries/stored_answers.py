@@ -29,7 +29,7 @@ from meanfield.base.errors import MeanFieldError
 from meanfield.base.files import write_whole
 from meanfield.networks.records import Block
 from meanfield.numeric.lowering.modules import cache
-from meanfield.theory.asked.architecture_maps import Maps, described
+from meanfield.theory.queries.architecture_maps import Maps, described
 
 LEAST = 0.02  # seconds that an answer must have taken (it may need but a part of what is at hand already); ∞: none
 _PLAIN = (str, bool, int, float, Fraction, type(None))

@@ -19,20 +19,20 @@ from meanfield.base.symbols import Z
 from meanfield.numeric.quadrature.evaluation import evaluate, numpy_function
 from meanfield.numeric.quadrature.rules import gauss_legendre
 
-Waves = dict[tuple[sp.Expr, sp.Expr], complex]  # (frequency, real amplitude) → coefficient
+Oscillations = dict[tuple[sp.Expr, sp.Expr], complex]  # (frequency, real amplitude) → coefficient
 
 _MOST = 400  # waves of one integrand
 _SAMPLES = 1024  # of one period, for functions of trigonometric functions
 
 
-def waves(expr: sp.Expr) -> Waves | None:
+def oscillations(expr: sp.Expr) -> Oscillations | None:
     """{(ω, A): c} with expr = Re Σ c A(z) e^{iωz}, the frequencies of both signs kept; None where expr does not split,
     as sin(z²)."""
     if not expr.has(sp.sin, sp.cos) or slow(expr):
         return {(sp.S.Zero, expr): 1.0}
     if expr.is_Add:
-        total: Waves = {}
-        for part in map(waves, expr.args):
+        total: Oscillations = {}
+        for part in map(oscillations, expr.args):
             if part is None:
                 return None
             for key, c in part.items():
@@ -43,18 +43,18 @@ def waves(expr: sp.Expr) -> Waves | None:
         if found is not None:
             return found
     elif isinstance(expr, (sp.sin, sp.cos)):
-        found = _head(expr)
+        found = _elementary(expr)
         if found is not None:
             return found
     return _periodic(expr)
 
 
-def _product(factors) -> Waves | None:
-    total: Waves = {(sp.S.Zero, sp.S.One): 1.0}
-    for part in map(waves, factors):
+def _product(factors) -> Oscillations | None:
+    total: Oscillations = {(sp.S.Zero, sp.S.One): 1.0}
+    for part in map(oscillations, factors):
         if part is None or len(total) * len(part) > 20 * _MOST:
             return None
-        new: Waves = {}
+        new: Oscillations = {}
         for (v, a), c in total.items():
             for (w, b), d in part.items():
                 key = (v + w, a * b)
@@ -63,7 +63,7 @@ def _product(factors) -> Waves | None:
     return total if len(total) <= _MOST else None
 
 
-def _head(expr) -> Waves | None:
+def _elementary(expr) -> Oscillations | None:
     """sin or cos of ωz + r(z) with a slow r: e^{±iωz} with the amplitudes cos r and sin r."""
     u = sp.expand(expr.args[0])
     w = u.coeff(Z[0], 1) if u.is_Add or u.is_Mul or u == Z[0] else sp.S.Zero
@@ -76,7 +76,7 @@ def _head(expr) -> Waves | None:
         parts = {(w, c): 0.5, (-w, c): 0.5, (w, s): 0.5j, (-w, s): -0.5j}
     else:
         parts = {(w, c): -0.5j, (-w, c): 0.5j, (w, s): 0.5, (-w, s): 0.5}
-    out: Waves = {}
+    out: Oscillations = {}
     for (v, amplitude), coefficient in parts.items():
         if amplitude != 0:
             scale = 1.0
@@ -103,7 +103,7 @@ def slow(expr: sp.Expr) -> bool:
     return True
 
 
-def _periodic(expr) -> Waves | None:
+def _periodic(expr) -> Oscillations | None:
     """The Fourier series of a function that repeats, such as tanh(sin z) or 1/(2 + cos z); None if it does not."""
     speeds = {abs(u.args[0].expand().coeff(Z[0], 1)) for u in expr.atoms(sp.sin, sp.cos)} - {sp.S.Zero}
     if not speeds or not all(s.is_number for s in speeds):
@@ -126,7 +126,7 @@ def _periodic(expr) -> Waves | None:
     largest = np.abs(c).max()
     if not np.isfinite(largest) or np.abs(c[_SAMPLES // 2 - 50 : _SAMPLES // 2 + 50]).max() > 1e-15 * largest:
         return None
-    out: Waves = {}
+    out: Oscillations = {}
     for k in range(-_SAMPLES // 2, _SAMPLES // 2):
         if abs(c[k]) > 2e-16 * largest:  # what is less is rounding of the transform
             out[k * base, sp.S.One] = complex(c[k])
@@ -135,8 +135,8 @@ def _periodic(expr) -> Waves | None:
 
 @lru_cache(maxsize=512)
 def split(expr: sp.Expr) -> tuple[tuple[sp.Expr, tuple[tuple[float, complex], ...]], ...] | None:
-    """((A, ((ω, c), …)), …) for `waves`, amplitude by amplitude, with ω ≥ 0 only: expr = Σ A Re Σ c e^{iωz}."""
-    found = waves(expr)
+    """((A, ((ω, c), …)), …) for `oscillations`, amplitude by amplitude, with ω ≥ 0 only: expr = Σ A Re Σ c e^{iωz}."""
+    found = oscillations(expr)
     if found is None:
         return None
     groups: dict[sp.Expr, dict[sp.Expr, complex]] = {}

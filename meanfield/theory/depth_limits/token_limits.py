@@ -32,8 +32,8 @@ from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.attention_rule import DIFFERENCE
 from meanfield.symbolic.recursions.first import begun
 from meanfield.symbolic.recursions.tokens.collapse import collapsed, score_variances
-from meanfield.theory.asked.architecture_maps import Maps
-from meanfield.theory.settling.one_number import Settling, Values
+from meanfield.theory.depth_limits.depth_limit import DepthLimit, Values
+from meanfield.theory.queries.architecture_maps import Maps
 
 if TYPE_CHECKING:
     from meanfield.numeric.phases.correlations import Correlations
@@ -50,7 +50,7 @@ _CUBED = (
 
 
 @dataclass(frozen=True)
-class TokensAlike(Settling):
+class TokensAlike(DepthLimit):
     """K of tokens that are nearly alike, with the growth of their distance in the place of J."""
 
     answers_alone = True
@@ -65,7 +65,7 @@ class TokensAlike(Settling):
         return _phase(self.theory, values, norm)
 
     def correlations(self, values: Values, norm: sp.Expr, phase: Phase) -> Correlations:
-        from meanfield.theory.settling.token_correlations import token_correlations
+        from meanfield.theory.depth_limits.token_correlations import token_correlations
 
         return token_correlations(self.theory, values, phase)
 

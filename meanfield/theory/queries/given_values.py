@@ -30,7 +30,7 @@ from meanfield.networks.records import (
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.coordinate import too_steep
-from meanfield.theory.asked.architecture_maps import Maps
+from meanfield.theory.queries.architecture_maps import Maps
 
 M = TypeVar("M", bound=Maps)
 HELD = {"sigma_w": 1.0, "sigma_b": 0.0}  # what stands in the place of one that has no effect
@@ -68,7 +68,7 @@ def _without_weights(theory: M, values: dict) -> tuple[M, dict]:
 def _is_zero(value: object) -> bool:
     try:
         return exact_number("A deviation", value) == 0
-    except MeanFieldError:  # an array, or no number at all: whoever takes it says so
+    except MeanFieldError:  # an array, or no number at all: whoever takes it raises
         return False
 
 

@@ -29,7 +29,7 @@ from meanfield.symbolic.recursions.coordinate_walk import Rates
 from meanfield.symbolic.recursions.first import begun
 from meanfield.symbolic.recursions.gradient_recursions import gradients
 
-ACTING.rare({"batch": "theory.asked.positions", "tokens": "theory.asked.positions"})
+ACTING.rare({"batch": "theory.queries.coupled_positions", "tokens": "theory.queries.coupled_positions"})
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Maps:
 
     @cached_property
     def acting(self) -> Any:
-        """What is asked of positions that act on each other (`theory.asked.positions`)."""
+        """What is asked of positions that act on each other (`theory.queries.coupled_positions`)."""
         return ACTING[self.kind](self.block, self.first, self.batch)
 
     @cached_property
@@ -88,7 +88,7 @@ class Maps:
         """The recursion of (K, J) that fixed points, phases and laws are of; behind a BatchNorm K stands for K - K_ab,
         the variance that a batch has by itself, and J for J - J_ab, which grows as J does."""
         if self.kind:
-            return self.acting.settling()
+            return self.acting.limiting_recursion()
         return self.one_input.only("K", "J")
 
     @cached_property

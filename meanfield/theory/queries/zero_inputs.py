@@ -9,10 +9,10 @@ from meanfield.functions.activations import activation
 from meanfield.functions.piecewise import at
 from meanfield.networks.folds import through
 from meanfield.networks.records import Block, Dense, Nonlinearity, Param, Residual, Schedule, exact
-from meanfield.theory.asked.architecture_maps import Maps
+from meanfield.theory.queries.architecture_maps import Maps
 
 
-def jumps_at_rest(theory: Maps, given: dict) -> bool:
+def jumps_at_zero(theory: Maps, given: dict) -> bool:
     """Whether an input whose z is 0 meets a φ that jumps there: the value φ(0) is no limit of averages at small K.
 
     given: numbers or arrays by name, which say behind which Dense no z is 0.
