@@ -14,6 +14,7 @@ from meanfield.base.arguments import choice
 from meanfield.base.files import LOOK, figure_of, new_figure, require
 from meanfield.functions.reading.parser import number
 from meanfield.numeric.quadrature.evaluation import on_arrays
+from meanfield.symbolic.asymptotics.tables.leaf_merging import regions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,11 +74,11 @@ def plot_phase_table(table: Any, x: str, y: str, rest: Mapping[str, object], ax:
 def _rows_at(table: Any, values: Mapping[sp.Symbol, np.ndarray]) -> np.ndarray:
     """The index of the row at every point, in floats."""
     field = np.full(next(iter(values.values())).shape, -1)
-    index = {id(leaf): i for i, leaf in enumerate(table.tree.leaves())}
+    index = {region: i for i, region in enumerate(regions(table.tree))}
 
     def paint(node, mask):
         if node.form is None:
-            field[mask] = index[id(node)]
+            field[mask] = index[node.found]
             return
         form = np.broadcast_to(on_arrays(list(values), node.form)(*values.values()), field.shape)
         for signs, part in node.parts:

@@ -36,6 +36,7 @@ from meanfield.symbolic.asymptotics.higher_order.series_solution import Correcti
 from meanfield.symbolic.asymptotics.log_growth import CONSTANT, Growth, value_of
 from meanfield.symbolic.asymptotics.schedules.branch import Branch
 from meanfield.symbolic.asymptotics.schedules.residual import Solver
+from meanfield.symbolic.asymptotics.tables.leaf_merging import regions
 from meanfield.symbolic.asymptotics.tables.phase_tree import PAIR, Laws, laws_at, laws_of, named_quantities, phase_tree
 from meanfield.symbolic.asymptotics.tables.row_orders import grouped
 from meanfield.symbolic.asymptotics.two_inputs.pair_laws import pair_laws
@@ -358,7 +359,7 @@ class PhaseTable(Result):
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        return tuple(Row(leaf.cell.reduced(), leaf.found, self.quantities) for leaf in self.tree.leaves())
+        return tuple(Row(one.cell, one.laws, self.quantities) for one in regions(self.tree))
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -380,16 +381,17 @@ class PhaseTable(Result):
         while node.form is not None:
             sign = oracle.sign(node.form)
             node = next(part for signs, part in node.parts if sign in signs)
-        found: Any = node.found
+        region: Any = node.found
+        found, cell = region.laws, region.cell
         undecided = any(e.has(sp.Max, sp.Min) for one in found for _, g in one.laws for _, e in g.terms)
         known = all(len(one.laws) == len(self.quantities) for one in found)
         lost = not known and (self.branch.knows_depth or not self.branch.subs(given).symbols)
         if any(one.conditional for one in found):
             lost = not self.branch.subs(given).symbols
         if undecided or lost or not found[0].laws:
-            return Row(node.cell.reduced(), laws_at(self.branch.subs(given), self.quantities), self.quantities)
+            return Row(cell, laws_at(self.branch.subs(given), self.quantities), self.quantities)
         swap = {s: e.subs(given) for s, e in self.definitions} | given
-        return Row(node.cell.reduced(), tuple(one.at(swap) for one in found), self.quantities)
+        return Row(cell, tuple(one.at(swap) for one in found), self.quantities)
 
     @validated
     def where(self, **behaviours: str) -> MatchingRegions:
@@ -407,11 +409,10 @@ class PhaseTable(Result):
             choice(behaviour, name, tuple(BEHAVIOURS))
             asked[full] = BEHAVIOURS[behaviour]
 
-        regions = self._having(asked)
-        regions.sort(key=lambda c: len(c.equal))
-        point = regions[0].point() if regions else None
+        having = sorted(self._having(asked), key=lambda c: len(c.equal))
+        point = having[0].point() if having else None
         found = None if point is None else {s.name: v for s, v in point.items()}
-        return MatchingRegions(tuple(regions), found, "" if regions else self._why_not(asked))
+        return MatchingRegions(tuple(having), found, "" if having else self._why_not(asked))
 
     def _having(self, asked: Mapping[str, tuple[int, ...]]) -> list[Cell]:
         """The regions where every quantity goes one of the ways asked for, 1 (→ ∞), 0 or -1 (→ 0)."""
@@ -420,12 +421,11 @@ class PhaseTable(Result):
             known = all({n for n, _ in one.laws} >= set(asked) for one in found)
             return known and all(direction(one[n], here) in signs for one in found for n, signs in asked.items())
 
-        regions: list[Cell] = []
-        for leaf in self.tree.leaves():
-            found: Any = leaf.found
-            split = partition(leaf.cell, lambda here, found=found: holds(here, found))  # type: ignore[misc]
-            regions += [part.cell.reduced() for part in split.leaves() if part.found]
-        return regions
+        found: list[Cell] = []
+        for row in self.rows:
+            split = partition(row.region, lambda here, row=row: holds(here, row.regimes))  # type: ignore[misc]
+            found += [part.cell.reduced() for part in split.leaves() if part.found]
+        return found
 
     def _why_not(self, asked: Mapping[str, tuple[int, ...]]) -> str:
         """Why nowhere in the table all quantities go the ways asked for: the first that is alone in its way, or what
@@ -489,7 +489,7 @@ _RELATIONS = {(1,): "> 0", (0,): "= 0", (-1,): "< 0", (1, 0): ">= 0", (0, -1): "
 def _tree_lines(node: PartitionNode, depth: int) -> list[str]:
     pad, found = "  " * depth, node.found
     if node.form is None:
-        return [pad + "; ".join(f"{one.regime} ({one.basin})" for one in found)]  # type: ignore[attr-defined]
+        return [pad + "; ".join(f"{one.regime} ({one.basin})" for one in found.laws)]  # type: ignore[attr-defined]
     out = []
     for signs, part in node.parts:
         out += [f"{pad}{node.form} {_RELATIONS[signs]}", *_tree_lines(part, depth + 1)]

@@ -91,7 +91,8 @@ symbolic.asymptotics.in_total_depth.total_marginal symbolic.asymptotics.in_total
 symbolic.asymptotics.in_total_depth.total_tangents symbolic.asymptotics.in_total_depth.total_depth
 symbolic.asymptotics.in_total_depth.total_fisher
 symbolic.asymptotics.two_inputs.pair_laws symbolic.asymptotics.two_inputs.total_pairs
-symbolic.asymptotics.tables.phase_tree symbolic.asymptotics.tables.row_orders
+symbolic.asymptotics.tables.leaf_merging symbolic.asymptotics.tables.phase_tree
+symbolic.asymptotics.tables.row_orders
 symbolic.asymptotics.higher_order.leading_order symbolic.asymptotics.higher_order.corrections
 symbolic.asymptotics.higher_order.series_solution
 symbolic.asymptotics.higher_order.higher_order_laws symbolic.asymptotics.higher_order.higher_order_pairs

@@ -12,6 +12,7 @@ from meanfield import MeanFieldError
 from meanfield.base.files import figure_of
 from meanfield.presentation.phase_maps import plot_phase_table
 from meanfield.symbolic.asymptotics.exponent_cells import Cell, PartitionNode
+from meanfield.symbolic.asymptotics.tables.leaf_merging import Region
 
 pytest.importorskip("matplotlib")
 
@@ -19,14 +20,17 @@ a, b, S = (sp.Symbol(name, positive=True) for name in ("beta_a", "beta_b", "S"))
 STRIPS = 12  # more regimes than there are colours
 
 
+def leaf(cell):
+    """A leaf that is a region of its own."""
+    return PartitionNode(cell, None, found=Region(cell, ()))
+
+
 def strips(symbol, regimes):
     """Strips of equal width in one coordinate from 0 to 2, `regimes` from below; row 1 is the last of them."""
     cell = Cell((a, b, S))
-    node = PartitionNode(cell, None)
+    node = leaf(cell)
     for k in range(1, len(regimes)):
-        node = PartitionNode(
-            cell, symbol - sp.Rational(2 * k, len(regimes)), (((0, 1), PartitionNode(cell, None)), ((-1,), node))
-        )
+        node = PartitionNode(cell, symbol - sp.Rational(2 * k, len(regimes)), (((0, 1), leaf(cell)), ((-1,), node)))
     rows = [SimpleNamespace(regimes=(SimpleNamespace(regime=regime),)) for regime in reversed(regimes)]
     definitions = ((S, sp.Symbol("sigma_v", positive=True) ** 2 * sp.Symbol("sigma_w", positive=True) ** 2),)
     return SimpleNamespace(tree=node, rows=rows, coordinates=("beta_a", "beta_b", "S"), definitions=definitions)
@@ -104,7 +108,7 @@ def test_the_other_coordinates_are_numbers():
 def test_what_holds_on_a_line_alone_is_not_drawn(form, rest, shown):
     """Row 2 is where the form is 0; points are drawn beside lines, those of the other coordinates above them."""
     cell = Cell((a, b, S))
-    leaves = [PartitionNode(cell, None) for _ in range(3)]
+    leaves = [leaf(cell) for _ in range(3)]
     tree = PartitionNode(cell, form, tuple(((sign,), leaf) for sign, leaf in zip((1, 0, -1), leaves)))
     rows = [SimpleNamespace(regimes=(SimpleNamespace(regime=word),)) for word in ("above", "on it", "below")]
     table = SimpleNamespace(tree=tree, rows=rows, coordinates=("beta_a", "beta_b", "S"), definitions=())

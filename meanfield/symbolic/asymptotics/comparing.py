@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 import sympy as sp
 
@@ -148,9 +149,15 @@ def sign_of_number(c: sp.Expr, oracle: Oracle) -> int:
     try:
         return oracle.sign(c)
     except Undecided:
-        if (apart := sp.factor_terms(c)).is_Mul:
+        if (apart := _apart(c)).is_Mul:
             return sign_of_number(apart, oracle)
         signs = {sign_of_number(term, oracle) for term in c.args} - {0} if c.is_Add else set()
         if len(signs) != 1:
             raise
         return signs.pop()
+
+
+@lru_cache(maxsize=4096)
+def _apart(c: sp.Expr) -> sp.Expr:
+    """A sum with what its terms share taken out."""
+    return sp.factor_terms(c)

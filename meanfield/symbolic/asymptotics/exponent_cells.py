@@ -170,7 +170,7 @@ class Cell:
     def simplified(self, e: sp.Expr) -> sp.Expr:
         """An expression with the cell's equations put in, each solved for a coordinate, and |f| as ±f."""
         e = sp.sympify(e)
-        if self.equal:
+        if self.equal and not e.free_symbols.isdisjoint(self._solved):
             e = e.subs(self._solved)
         for size in e.atoms(sp.Abs):
             try:
@@ -190,11 +190,6 @@ class Cell:
                 value = sp.expand(s - form / form.coeff(s))
                 found = {k: sp.expand(v.subs(s, value)) for k, v in found.items()} | {s: value}
         return found
-
-    def widened(self, form: sp.Expr, sign: int) -> Cell:
-        """The part with sign·form ≥ 0."""
-        a = self.affine(form).primitive
-        return Cell(self.coordinates, self.strict, (*self.weak, a if sign > 0 else -a), self.equal)
 
     def reduced(self) -> Cell:
         """The same cell without inequalities that the others imply."""

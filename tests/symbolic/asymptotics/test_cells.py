@@ -93,9 +93,6 @@ def test_the_sign_of_a_form_or_a_split(seed):
         with pytest.raises(Split, match=f"^{re.escape(str(form))}$") as split:
             cell.sign(form)
         assert split.value.form == form
-    for sign in (1, -1):
-        wide = cell.widened(form, sign)
-        assert wide.is_empty == (not {0, sign} & set(alive))
 
 
 def test_a_partition_covers_the_cell_and_answers_each_question_once():

@@ -1,6 +1,6 @@
 """The laws of a residual network over its whole parameter space, as the tree of questions that its derivation asks.
 
-Parts on which the laws are the same are merged from below, so that the leaves still cover the space and are disjoint.
+What its leaves say is put together to regions (`leaf_merging`), which cover the space and are disjoint.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from meanfield.symbolic.asymptotics.schedules.branch import Branch
 from meanfield.symbolic.asymptotics.schedules.fisher import fisher_law, local_factors
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.asymptotics.schedules.residual import Solver
+from meanfield.symbolic.asymptotics.tables.leaf_merging import merged
 from meanfield.symbolic.asymptotics.two_inputs.pair_laws import pair_laws
 from meanfield.symbolic.asymptotics.two_inputs.total_pairs import pair_in_depth
 
@@ -70,8 +71,11 @@ class Laws:
 
     def map(self, function) -> Laws:
         """`function` applied to every number of the laws."""
-        limit = tuple(one.func(one.lhs, function(one.rhs), evaluate=False) for one in self.limit)
-        return replace(self, laws=tuple((n, g.map(function)) for n, g in self.laws), limit=limit)
+        return replace(self, laws=tuple((n, g.map(function)) for n, g in self.laws), limit=self.limit_by(function))
+
+    def limit_by(self, function) -> tuple[sp.Eq, ...]:
+        """`function` applied to the equations."""
+        return tuple(one.func(one.lhs, function(one.rhs), evaluate=False) for one in self.limit)
 
 
 def laws_of(regime: Regime, solver: Solver | TotalSolver, quantities: tuple[str, ...]) -> Laws:
@@ -227,79 +231,3 @@ def _strength(branch: Branch) -> tuple[sp.Expr, tuple[tuple[sp.Symbol, sp.Expr],
         )
     symbol = sp.Symbol("W", positive=True)
     return symbol / gains[0], ((symbol, S * gains[0]),)
-
-
-# ---------------------------------------------------------------------------------------------------------- merging
-
-
-def merged(node: PartitionNode) -> PartitionNode:
-    """The same tree with parts of one law put together: signs become lists of signs."""
-    if node.form is None:
-        return node
-    parts = [(signs, merged(part)) for signs, part in node.parts]
-    by_sign = {signs[0]: part for signs, part in parts}
-    if all(part.form is None for _, part in parts):
-        above, on, below = (by_sign.get(s) for s in (1, 0, -1))
-        alike = above is not None and below is not None and _same(above.found, below.found, None)
-        if above is not None and alike and (on is None or _same(above.found, on.found, on.cell)):
-            return replace(node, form=None, parts=(), found=above.found)
-    for sign in (1, -1):
-        side, on = by_sign.get(sign), by_sign.get(0)
-        if side is None or on is None or side.form is not None or on.form is not None:
-            continue
-        if _same(side.found, on.found, on.cell):
-            rest = [(signs, part) for signs, part in parts if signs[0] == -sign]
-            whole = PartitionNode(node.cell.widened(node.form, sign), None, found=side.found)
-            if not rest:
-                return replace(node, form=None, parts=(), found=side.found)
-            pair = ((1, 0) if sign == 1 else (0, -1), whole)
-            return replace(node, parts=(pair, *rest) if sign == 1 else (*rest, pair))
-    return replace(node, parts=tuple(parts))
-
-
-def _same(one: object, other: object, cell: Cell | None) -> bool:
-    """Whether the laws of one part, taken to the cell of another, are those of the other."""
-    assert isinstance(one, tuple) and isinstance(other, tuple)
-    if len(one) != len(other):
-        return False
-    for a, b in zip(one, other):
-        if (a.basin, a.regime, len(a.laws)) != (b.basin, b.regime, len(b.laws)):
-            return False
-        if (a if cell is None else a.map(cell.simplified)).limit != b.limit:
-            return False
-        for (_, x), (_, y) in zip(a.laws, b.laws):
-            moved = x if cell is None else _moved(x, cell)
-            if moved is None or not _equal(moved, y):
-                return False
-    return True
-
-
-def _moved(x: Growth, cell: Cell) -> Growth | None:
-    """A law on the boundary of where it was derived; None where a number of it has no finite value there."""
-    try:
-        found = x.map(cell.simplified)
-    except ZeroDivisionError:
-        return None
-    numbers = [c for _, c in found.terms] + ([found.constant] if found.constant is not None else [])
-    return None if any(sp.sympify(c).has(sp.zoo, sp.nan, sp.oo) for c in numbers) else found
-
-
-def _equal(x: Growth, y: Growth) -> bool:
-    if (x.constant is None) != (y.constant is None) or x.leading != y.leading:
-        return False
-    gap = x / y
-    numbers = [c for _, c in gap.terms] + ([] if gap.constant is None else [gap.constant - 1])
-    return not gap.products and all(_vanishes(c) for c in numbers)
-
-
-def _vanishes(e: sp.Expr) -> bool:
-    """Whether an expression is 0: a look at numbers spares most proofs."""
-    if e == 0:
-        return True
-    place = {s: sp.Rational(37 + 12 * i, 91 + 7 * i) for i, s in enumerate(sorted(e.free_symbols, key=str))}
-    try:
-        if abs(complex(sp.N(e.xreplace(place), 15))) > 1e-9:
-            return False
-    except (TypeError, ValueError, MeanFieldError):
-        pass
-    return sp.simplify(e) == 0

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import sympy as sp
 
 from meanfield.symbolic.asymptotics.comparing import sign_of_number
 from meanfield.symbolic.asymptotics.exponent_cells import Affine, Cell, PartitionNode, Split, Undecided
 from meanfield.symbolic.asymptotics.log_growth import LEVELS, Growth
+from meanfield.symbolic.asymptotics.tables.leaf_merging import regions as merged_regions
 from meanfield.symbolic.asymptotics.tables.phase_tree import Laws
 
 MODES = ("max", "min")
@@ -89,10 +89,9 @@ def grouped(tree: PartitionNode) -> list[tuple[tuple[Cell, ...], tuple[Laws, ...
     """(polyhedra whose union is the region, laws up to constant factors) of a phase tree: they cover what it covers,
     and the regions are disjoint."""
     met: list[sp.Expr] = []  # exponents of larger regions name those of their boundaries
-    leaves = sorted(((leaf.cell.reduced(), leaf.found) for leaf in tree.leaves()), key=lambda one: len(one[0].equal))
+    leaves = sorted(((one.cell, one.laws) for one in merged_regions(tree)), key=lambda one: len(one[0].equal))
     groups: list[Group] = []
-    for cell, found in leaves:
-        regimes: Any = found
+    for cell, regimes in leaves:
         shape, slots = _shape(regimes, cell)
         slots = tuple(replace(slot, form=_named(slot.form, met, cell)) for slot in slots)
         met += [slot.form for slot in slots if slot.form not in met]
