@@ -8,9 +8,7 @@ from typing import Any
 
 from meanfield.kernels.loops import hermite_sums, near_sums
 from meanfield.kernels.loops.hermite_series import HermiteTable, table
-from meanfield.kernels.loops.nearby import Nearby, nearby
 from meanfield.kernels.loops.numpy_sums import PLAIN
-from meanfield.kernels.loops.pair_averages import PairAverages, pair_averages
 from meanfield.kernels.loops.pair_loops import PairLoop
 from meanfield.kernels.loops.plans import KernelPlan, of_inputs, plan
 from meanfield.numeric.lowering.assembly import Lowered, described, lower, tree
@@ -30,20 +28,6 @@ class Planned(PairLoop):
     def cells(self, expansion: int) -> HermiteTable:
         one = self.plan.expansions[expansion]
         return table(one.f, one.slope)
-
-    def alike(self, one: int, other: int) -> bool:
-        """Whether two expansions are of one function."""
-        return self.plan.expansions[one].f == self.plan.expansions[other].f
-
-    def averages(self, expansion: int) -> PairAverages | None:
-        """The averages of single pairs of a function."""
-        one = self.plan.expansions[expansion]
-        return pair_averages(one.f, one.slope)
-
-    def nearby(self, expansion: int) -> Nearby | None:
-        """The tables near full correlation of a function with kinks."""
-        one = self.plan.expansions[expansion]
-        return nearby(one.f, one.slope)
 
 
 @lru_cache(maxsize=1)

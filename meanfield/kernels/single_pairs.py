@@ -149,9 +149,8 @@ class _Pairs:
         self.missed = 0.0
         self.series = loop.series(brought)
         self.sigma = network.sigma(loop.parameters)
-        alike = {g: one for g, (one, other) in enumerate(loop.groups) if loop.alike(one, other)}
-        near = {g: loop.nearby(one) for g, one in alike.items()}
-        own = {g: loop.averages(one) for g, one in alike.items()}
+        near = {g: loop.plan.nearby(*pair) for g, pair in enumerate(loop.groups)}
+        own = {g: loop.plan.averages(*pair) for g, pair in enumerate(loop.groups)}
         self.averages = {g: averages for g, averages in own.items() if averages is not None}
         self.tables: dict[int, Nearby] = {g: tables for g, tables in near.items() if tables is not None}
         self.made: set[Box] = set()

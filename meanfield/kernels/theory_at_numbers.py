@@ -119,8 +119,8 @@ class TheoryAtNumbers:
             few: Planned | None = self.__dict__.get("few")
             if few is None:
                 return
-            for e in {e for pair in few.groups for e in pair}:
-                if (near := few.nearby(e)) is not None:
+            for pair in set(few.groups):
+                if (near := few.plan.nearby(*pair)) is not None:
                     near.keep()
 
     @cached_property

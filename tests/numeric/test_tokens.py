@@ -294,3 +294,15 @@ def test_the_level_of_an_answer_is_named(capsys):
         for more, text in (([], "averaged over token matrices"), (["--json"], '"level": "averaged"')):
             app([*line, *more], standalone_mode=False)
             assert (text in " ".join(capsys.readouterr().out.split())) == words
+
+
+@pytest.mark.parametrize(
+    "choice", [{"order": 2}, {"lambda_w": 1}, {"lambda_b": 1}, {"input_ratio": 2}, {"at": 1}], ids=lambda c: next(iter(c))
+)
+def test_laws_of_mixed_tokens_have_no_choices(choice):
+    """They were ignored: order=2 gave the leading law."""
+    theory = mf.derive("tanh", architecture="gpt", heads=8, causal=False)
+    name, at = next(iter(choice)), dict.fromkeys(("sigma_1", "sigma_2", "sigma_o", "sigma_v"), 1)
+    with pytest.raises(mf.MeanFieldError, match=f"leave {name}= out"):
+        theory.depth_law("K", **at, **choice)
+    assert str(theory.depth_law("K", **at, input_ratio=1)) == str(theory.depth_law("K", **at))

@@ -13,8 +13,7 @@ import sympy as sp
 
 from meanfield.base.symbols import distance
 from meanfield.kernels.loops.near_sums import SERVED, WANTING
-from meanfield.kernels.loops.nearby import nearby
-from meanfield.kernels.loops.pair_averages import TAKEN_OF, pair_averages
+from meanfield.kernels.loops.pair_averages import TAKEN_OF
 from meanfield.kernels.loops.pair_loops import LADDER, TILE
 from meanfield.kernels.loops.plans import KernelPlan, Pairing, side
 from meanfield.numeric.lowering.text import printing
@@ -199,7 +198,7 @@ def few_source(plan: KernelPlan) -> tuple[str, int]:
     """
     names = _Names(plan)
     used = sorted({p.group for step in plan.pairings for p in step.values()})
-    kinked = [g for g in used if _kinked(plan, g)]
+    kinked = [g for g in used if plan.nearby(*plan.groups[g][:2]) is not None]
     tables = "".join(f", EA{i}, TA{i}, shape{i}" + (f", near{i}" if i in kinked else "") for i in used)
     state = [v.name for v in plan.state]
     row, column = _layer_head(plan, names, "a", "b")
@@ -239,18 +238,6 @@ def few(left, right, {held}, NA, sigma, depth, ladder, starts, flags, asked, pla
 
 def _norms(plan: KernelPlan) -> list[sp.Symbol]:
     return [v.symbol for v in plan.recursion.state if v.name in ("K_aa", "K_bb")]
-
-
-def _kinked(plan: KernelPlan, group: int) -> bool:
-    """Whether a group is read off tables near full correlation."""
-    one = plan.expansions[plan.groups[group][0]]
-    return _averaged(plan, group) and nearby(one.f, one.slope) is not None
-
-
-def _averaged(plan: KernelPlan, group: int) -> bool:
-    """Whether averages of a group are taken for single pairs."""
-    one, other = (plan.expansions[e] for e in plan.groups[group][:2])
-    return one.f == other.f and pair_averages(one.f, one.slope) is not None
 
 
 def _near(group: int) -> list[str]:
@@ -320,7 +307,8 @@ def _few_layer(plan: KernelPlan, index: int, names: _Names, used: list[int]) -> 
                 f"gap{g} = min(2.0, max(0.0, {gap}))",
                 f"between{g} = {between}",
             ]
-            before += _sums(g, used.index(g), _averaged(plan, g), _kinked(plan, g))
+            averages, tables = (of(*plan.groups[g][:2]) for of in (plan.averages, plan.nearby))
+            before += _sums(g, used.index(g), averages is not None, tables is not None)
         match pairing.kind:
             case "product":
                 return [*before, f"{pairing.factor!r} * out{g}[0]"]

@@ -10,6 +10,8 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
 from meanfield.functions.piecewise import pieces
+from meanfield.kernels.loops.nearby import Nearby, nearby
+from meanfield.kernels.loops.pair_averages import PairAverages, pair_averages
 from meanfield.numeric.lowering.averages.planes import separate
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.symbolic.averages.base import Node, nodes_in
@@ -76,6 +78,16 @@ class KernelPlan:
     def parameters(self) -> list[str]:
         """The names of the numbers that come with each layer, in the order of the rows of `sigma`."""
         return [p.name for p in self.recursion.parameters if p.name not in ("Q0", "c0")]
+
+    def averages(self, one: int, other: int) -> PairAverages | None:
+        """The averages that single pairs take of two expansions; None where these are of two functions."""
+        a, b = self.expansions[one], self.expansions[other]
+        return pair_averages(a.f, a.slope) if a.f == b.f else None
+
+    def nearby(self, one: int, other: int) -> Nearby | None:
+        """The tables near full correlation by which two expansions are read; None where they are of two functions."""
+        a = self.expansions[one]
+        return None if self.averages(one, other) is None else nearby(a.f, a.slope)
 
     def side(self, e: sp.Expr) -> str | None:
         """ "a" or "b" of a formula of one input alone ("a" of one that holds neither), None of one of both."""

@@ -77,6 +77,14 @@ def depth_law(
             "asked for."
         )
     if (own := depth_limit_of(theory)).answers_alone:
+        more = {"order": order, "at": at, "lambda_w": lambda_w, "lambda_b": lambda_b, "correlation": correlation}
+        more["input_ratio"] = None if scalar(input_ratio, "input_ratio") == 1 else input_ratio
+        for name, value in more.items():
+            if value is not None:
+                raise MeanFieldError(
+                    f"{name}= was given, but the laws of tokens that an Attention mixes are their leading ones, "
+                    f"without such a choice; leave {name}= out."
+                )
         return own.law(quantity, place.values)
     if isinstance(quantity, str) and quantity in (*CORRELATORS, "Theta"):
         given = {"lambda_w": lambda_w, "lambda_b": lambda_b}
