@@ -286,3 +286,37 @@ def test_a_test_that_does_not_exist_is_seen():
         "test_docs.py::test_no",
         "test_none.py::test_x",
     ]
+
+
+def unknown_in(page: str) -> list[str]:
+    """Names in the table of rooms, and paths anywhere, of a page of docs/ that are no module, folder or definition."""
+    package = Path(mf.__file__).parent
+    files = [p.relative_to(package) for p in package.rglob("*.py")]
+    modules = {"/".join(p.with_suffix("").parts[i:]) for p in files for i in range(len(p.parts))}
+    folders = {"/".join(p.parts[i:-1]) for p in files for i in range(len(p.parts) - 1)}
+    defined = set(re.findall(r"(?:def|class) (\w+)", "".join(p.read_text() for p in package.rglob("*.py"))))
+    rows = "\n".join(line for line in page.splitlines() if line.startswith("|"))
+    written = re.findall(r"`([a-z_][a-z0-9_]*)`", rows) + re.findall(r"`([a-z_][a-z0-9_]*(?:/[a-z0-9_]+)+/?)`", page)
+    named = {name for name in written if name.split("/")[0] not in ("tests", "docs", "benchmarks", "derivations")}
+    return sorted(n for n in named if n.rstrip("/") not in modules | folders | defined)
+
+
+def test_the_rooms_of_the_design_are_there():
+    """`tex/names` stood there after it had moved."""
+    page = (ROOT / "docs" / "design.md").read_text()
+    assert not unknown_in(page)
+    assert unknown_in(page + "\n| a room | `tex/names`, `no_such_module` |\n") == ["no_such_module", "tex/names"]
+
+
+def uneven_rows(page: str) -> list[str]:
+    """Rows of tables with another number of columns than the row above them."""
+    lines = ["", *page.splitlines()]
+    counts = [len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0 for line in lines]
+    return [line for line, own, above in zip(lines[1:], counts[1:], counts) if own and above and own != above]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
+def test_rows_of_tables_have_their_columns(page):
+    """A bar in a formula ends a cell: what stood behind |c| was not shown."""
+    assert not uneven_rows(page.read_text())
+    assert uneven_rows("| a | b |\n|---|---|\n| |c| = 1 | d |\n") == ["| |c| = 1 | d |"]

@@ -296,9 +296,7 @@ def test_the_level_of_an_answer_is_named(capsys):
             assert (text in " ".join(capsys.readouterr().out.split())) == words
 
 
-@pytest.mark.parametrize(
-    "choice", [{"order": 2}, {"lambda_w": 1}, {"lambda_b": 1}, {"input_ratio": 2}, {"at": 1}], ids=lambda c: next(iter(c))
-)
+@pytest.mark.parametrize("choice", [{"order": 2}, {"lambda_w": 1}, {"lambda_b": 1}, {"input_ratio": 2}, {"at": 1}])
 def test_laws_of_mixed_tokens_have_no_choices(choice):
     """They were ignored: order=2 gave the leading law."""
     theory = mf.derive("tanh", architecture="gpt", heads=8, causal=False)
