@@ -26,7 +26,6 @@ from meanfield.kernels.loops.hermite_cells import CELLS, SMALLEST, Kept, nodes, 
 from meanfield.kernels.loops.near_sums import MISSED, NOT_MADE, NOT_SERVED, SLOTS, WEDGES, WIDTH
 from meanfield.kernels.loops.pair_averages import PairAverages, pair_averages
 from meanfield.numeric.lowering.modules import cache
-from meanfield.numeric.quadrature.gaussian_averages import gaussian_average
 
 VARIANCES, RADII, TURNS = 9, 13, 14  # nodes in log s², r and v
 CHECKED = ((0.37, 0.61, -0.43), (-0.83, -0.22, 0.91), (0.05, -0.93, 0.12))  # places in a box where that is measured
@@ -106,7 +105,7 @@ class Nearby(Kept[tuple[int, int], "np.ndarray | None"]):
         """Chebyshev coefficients of ⟨f²⟩ over one cell."""
         if index not in self.squares:
             V = np.maximum(variances(index, nodes(VARIANCES)), SMALLEST)
-            self.squares[index] = _along(gaussian_average(self.averages.square, V), to_coefficients(VARIANCES), 0)
+            self.squares[index] = _along(self.averages.squares(V), to_coefficients(VARIANCES), 0)
         return self.squares[index]
 
     def _box(self, index: int, slot: int) -> np.ndarray | None:
@@ -150,7 +149,7 @@ class Nearby(Kept[tuple[int, int], "np.ndarray | None"]):
         t = s * (1 - r * sine)
         gap = 0.5 * (cosine * r) ** 2 * s / t
         rise = self.averages.rise(s, t)
-        qa, qb = gaussian_average(self.averages.square, A), gaussian_average(self.averages.square, t * t)
+        qa, qb = self.averages.squares(A), self.averages.squares(t * t)
         ratio, slope = self.averages.turned(s, t, s * r * sine, gap, qa, qb, rise)
         ratio, slope, rise = ratio * A / qa, slope * A / qa, rise * s / qa
         whole = ratio + (rise * sine / (1 + np.sqrt(qb / qa))) ** 2

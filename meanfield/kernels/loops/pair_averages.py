@@ -14,18 +14,18 @@ import sympy as sp
 
 from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
-from meanfield.kernels.loops.near_sums import APART, WIDEST
+from meanfield.kernels.loops.near_sums import WIDEST
 from meanfield.numeric.lowering.distances import difference_quotients
 from meanfield.numeric.lowering.distances.equal_norm_distance import rate_of, scale_free
 from meanfield.numeric.lowering.modules import cache
 from meanfield.numeric.lowering.modules.generated_modules import Module
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.lowering.text.helpers import COMPILED, HEADER
-from meanfield.numeric.quadrature.gaussian_averages import gaussian_average, squared
+from meanfield.numeric.quadrature.gaussian_averages import gaussian_average, resolved, rule_for, squared
 from meanfield.numeric.quadrature.rules import gauss_legendre
 
 TAKEN_OF = 5  # numbers of one pair
-ALIKE = 0.1  # of s: how far norms are apart whose ⟨f²⟩ have a difference with digits
+ALIKE = 0.1  # of ⟨f²⟩_a + ⟨f²⟩_b: a larger difference of the two has its digits
 FARTHEST = 2.0**37.5  # of s or 1/s: variances beyond are no scale that panels were tried at
 WEIGHT = 1e4  # work of one average over a pair, relative to a layer of a plain recursion
 
@@ -42,29 +42,35 @@ class PairAverages:
         self.square = squared(f)
         self.scale_free = scale_free(f)
         self._rate = math.sqrt(rate_of(f))
+        self._width = resolved(f)[0]
 
     def smooth_up_to(self, sd: float) -> float:
         """The r = √Δ/s up to which averages at s = sd are as smooth in r as the function's own scale lets them be."""
         return WIDEST / 2.0 ** max(0, math.ceil(math.log2(max(1.0, sd * self._rate)) - 1e-9))
+
+    def squares(self, V: np.ndarray) -> np.ndarray:
+        """⟨f²⟩ at variances V, by panels that resolve f."""
+        return gaussian_average(self.square, V, rule_for(self.square, self._width))
 
     def of_pairs(self, s: np.ndarray, t: np.ndarray, between: np.ndarray, gap: np.ndarray) -> np.ndarray:
         """2(√(⟨f²⟩_a⟨f²⟩_b) - ⟨f_a f_b⟩), ⟨f′f′⟩, the rise of ⟨f²⟩ by s and both √⟨f²⟩ for each pair, (pairs, 5), with
         s - t = between; nan where variances are beyond `FARTHEST` or ⟨f²⟩ is 0 in doubles, and for a rise that a
         difference of averages gives."""
         found = np.full((s.size, TAKEN_OF), np.nan)
-        whole, other = gaussian_average(self.square, s * s), gaussian_average(self.square, t * t)
+        whole, other = self.squares(s * s), self.squares(t * t)
         unit = s if self.scale_free else np.ones_like(s)  # a power on either side of 0 is computed at s = 1
         there = np.flatnonzero((whole > 0) & (other > 0) & (s >= unit / FARTHEST) & (s <= unit * FARTHEST))
         if not there.size:
             return found
         unit, whole, other = unit[there], whole[there], other[there]
         s, t, between, gap = s[there] / unit, t[there] / unit, between[there] / unit, gap[there]
-        qa = gaussian_average(self.square, s * s)
+        qa = self.squares(s * s)
         size = whole / qa
         rise = np.full(s.size, np.nan)
-        alike = (gap < APART) & (np.abs(between) < ALIKE * s)
+        qb = other / size
+        alike = np.abs(qa - qb) < ALIKE * (qa + qb)
         rise[alike] = self.rise(s[alike], t[alike])
-        ratio, slope = self.turned(s, t, between, gap, qa, other / size, rise)
+        ratio, slope = self.turned(s, t, between, gap, qa, qb, rise)
         found[there, 0] = ratio * (between * between + 2.0 * s * t * gap) * size
         found[there, 1], found[there, 2] = slope * size / unit**2, rise * size / unit
         found[there, 3], found[there, 4] = np.sqrt(whole), np.sqrt(other)
@@ -80,12 +86,12 @@ class PairAverages:
         return ratio, slope
 
     def rise(self, s: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """(⟨f²⟩_a - ⟨f²⟩_b)/(s - t) of close s and t: the mean of d⟨f²⟩/ds = 2⟨f f′ z⟩/s between the two."""
+        """(⟨f²⟩_a - ⟨f²⟩_b)/(s - t): the mean of d⟨f²⟩/ds = 2⟨f f′ z⟩/s between the two."""
         body = pieces(self.f, Z[0]).map(lambda e: e * e.diff(Z[0]) * Z[0]).expr
         total = np.zeros(s.size)
         for x, w in zip(*gauss_legendre(8)):
             at = t + (s - t) * (1 + x) / 2
-            total += w * gaussian_average(body, at * at) / at
+            total += w * gaussian_average(body, at * at, rule_for(body, self._width)) / at
         return total
 
     @cached_property
@@ -115,10 +121,10 @@ def fill(s, t, between, gap, share, less, ratio, slope):
         turns = 2.0 * s[i] * t[i] * gap[i]
         apart = between[i] * between[i] + turns
         root = math.sqrt(apart)
-        sine, part, rest = 0.0, 1.0, 0.0
+        sine, rest = 0.0, 0.0
         if apart > 0.0:
-            sine, part, rest = between[i] / root, turns / apart, less[i] / root
-        ratio[i] = average_moved(s[i] * s[i], t[i] * t[i], apart, sine, part, share[i], rest)
+            sine, rest = between[i] / root, less[i] / root
+        ratio[i] = average_moved(s[i] * s[i], t[i] * t[i], apart, sine, gap[i], share[i], rest)
         slope[i] = average_slope(s[i] * s[i], s[i] * t[i] * (1.0 - gap[i]), t[i] * t[i], gap[i] * (2.0 - gap[i]))
 """
     head = HEADER.format(version="", summary=f"averages over two inputs, f = {f}")

@@ -425,7 +425,7 @@ QUOTIENTS = {  # of tanh, in `difference_quotients`
     "a difference of rounded places": ("if a != b and (crossed or", "if a != b and (a != b or"),
     "the mean of slopes": ("total += w *", "total += 1.0001 * w *"),
     "the difference of norms": ("between * m + 0.5", "1.001 * between * m + 0.5"),
-    "the angle": ("_cos(tilt) ** 2, 1.0", "_cos(tilt), 1.0"),
+    "the angle": ("0.5 * _cos(tilt) ** 2 * apart", "0.5 * _cos(tilt) * apart"),
     "plain differences": ("plain = apart > 0.01", "plain = apart > 0.0"),
 }
 

@@ -29,6 +29,8 @@ from meanfield.symbolic.averages.node import Average
 
 NODES = 16  # Gauss–Legendre nodes a panel
 FEW = 8  # nodes in |d| where all that happens is far away
+REACH, FARTHEST = 9.0, 40.0  # standard deviations integrated; where all mass lies farther out, up to e^{-800}
+QUIET = 1e-3  # of a function's size: what is less before its first steep point does not count
 PERIODS = 6.0  # radians of phase a panel may hold
 FINEST, LEAST = 1e-14, 1e-9  # of m and of d: narrower panels add nothing to an average, even to that of a step
 PANELS = 400  # of one variable, for phases; this limits K
@@ -48,6 +50,7 @@ class PanelPlan:
     step: float
     frequencies: tuple[float, float]
     limit: float
+    gaps: tuple[float, float] = (0.0, 0.0)
 
     def values(self, s_a: float, s_b: float, m: np.ndarray, d: np.ndarray, *more: float) -> np.ndarray:
         """What is averaged, at arrays of m and d; more: what the quadrature takes beside the covariances."""
@@ -84,7 +87,20 @@ def plan_of(f: sp.Expr, g: sp.Expr) -> PanelPlan:
         min(resolved(h)[0] for h in pair),
         frequencies,
         limit,
+        (quiet_up_to(f), quiet_up_to(g)),
     )
+
+
+def quiet_up_to(h: sp.Expr) -> float:
+    """The |z| at which h first rises from next to nothing, as 3 in max(z - 3, 0): at small variances all that counts of
+    an average lies beyond; 0 where h is something near 0."""
+    places = sorted({abs(float(b)) for b in pieces(h, Z[0]).breaks} | set(quadrature.centres(h)))
+    for place in (p for p in places if p > 0):
+        inside, outside = (np.array([u * place for u in at]) for at in ((-0.5, 0.0, 0.5), (-1.5, -1.0, 1.0, 1.5)))
+        with np.errstate(all="ignore"):
+            near, far = (np.abs(evaluation.evaluate(h, z)).max() for z in (inside, outside))
+        return place if near <= QUIET * far else 0.0
+    return 0.0
 
 
 def separate(node: Average) -> tuple[sp.Expr, sp.Expr]:
@@ -183,7 +199,9 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
         points[nf + j], shifts[nf + j] = {kg}[j] / s, 0.5
         scales[nf + j] = max({step_b} / abs(s), {finest!r})
     far = {rate} * {sizes}
-    reach = 9.0 * sd_m + far * sd_m**2
+    rise = max({gap_a!r} / max(s_a, 1e-150), {gap_b!r} / max(abs(s_b), 1e-150))
+    most = min(math.hypot({reach!r}, rise), {farthest!r})
+    reach = most * sd_m + far * sd_m**2
     phase = {phase} + 1e-9
     wide = min(2.0 * sd_m, {periods} / phase)
     edges = _room(1000)
@@ -210,11 +228,11 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
                 there = {name}_line(-d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
                 total += 0.5 * V[k] * (here + there)
         return total
-    end = 9.0 * sd_d + 0.5 * far * sd_d**2
+    end = most * sd_d + 0.5 * far * sd_d**2
     both = sd_d / math.sqrt(1.0 + 0.25 * (sd_d / sd_m) ** 2)  # of its density and of the edges that move with d
-    most = min(2.2 * both, 2.0 * {periods} / phase)
+    widest = min(2.2 * both, 2.0 * {periods} / phase)
     outer = _room(1000)
-    n = _panels(0.0 if {even} else -end, end, crossings, widths, most, outer)
+    n = _panels(0.0 if {even} else -end, end, crossings, widths, widest, outer)
     for i in range(n - 1):
         half = 0.5 * (outer[i + 1] - outer[i])
         for k in range(X.shape[0]):
@@ -253,6 +271,8 @@ def filled_for(plan: PanelPlan, name: str, value: str, even: str, widen: float =
         kg=f"{name}_KG",
         step_a=widen * plan.step,
         step_b=widen * plan.step,
+        gap_a=plan.gaps[0],
+        gap_b=plan.gaps[1],
         rate=plan.rate,
         sizes="(s_a + abs(s_b))",
         phase=f"{plan.frequencies[0]} * s_a + {plan.frequencies[1]} * abs(s_b)",
@@ -269,5 +289,6 @@ def arrays(name: str, kinks: dict[str, list[float]], flags: dict[str, list[bool]
 
 def filled(setup: str = "", parameters: str = "", more: str = "", **fill: Any) -> str:
     """The template with what is known of f and g put in; more: what they take beside their variable."""
+    fill = {"gap_a": 0.0, "gap_b": 0.0, "reach": REACH, "farthest": FARTHEST} | fill
     fill |= {"periods": PERIODS, "finest": FINEST, "least": LEAST}
     return _TEMPLATE.format(setup=setup, parameters=parameters, more=more, **fill).lstrip("\n")

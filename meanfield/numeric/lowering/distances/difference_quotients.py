@@ -21,7 +21,7 @@ from meanfield.numeric.quadrature import branches, evaluation
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.symbolic import parity
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch, essential
+from meanfield.symbolic.averages.nodes.equal_norms import Stretch
 from meanfield.symbolic.equality import closed
 
 SHORT = 0.1  # of f's own scale: up to this difference `MEAN` nodes give the mean of f′
@@ -36,7 +36,7 @@ PARAMETERS = ("between", "scale", "share", "less", "plain")
 class DifferencePlan(planes.PanelPlan):
     """The plan of f beside itself, and f′."""
 
-    slope: sp.Expr
+    slope: sp.Expr = sp.S.Zero
 
     @property
     def short(self) -> tuple[float, float]:
@@ -80,7 +80,8 @@ class DifferencePlan(planes.PanelPlan):
 def plan_of(f: sp.Expr, slope: sp.Expr) -> DifferencePlan:
     """The plan of a function of Z[0] and its derivative."""
     own = planes.plan_of(f, f)
-    return DifferencePlan(**{part.name: getattr(own, part.name) for part in fields(own)}, slope=slope)
+    found = {part.name: getattr(own, part.name) for part in fields(own)}
+    return DifferencePlan(**found | {"gaps": (planes.quiet_up_to(slope),) * 2}, slope=slope)
 
 
 def applies(f: sp.Expr, slope: sp.Expr) -> bool:
@@ -105,9 +106,9 @@ def _steep(plan: planes.PanelPlan) -> list[float]:
 
 
 def text(plan: DifferencePlan, name: str) -> str:
-    """Source of `name_moved(A, B, apart, sine, turns, share, less)`: ⟨(share f(z_a) - f(z_b)/share)²⟩/apart, where sine
-    is (√A - √B)/√apart, turns what is left of 1 beside its square, and less (1/share - share)/√apart; and of
-    `name_slope(K_aa, K_ab, K_bb, sine2)`, ⟨f′(z_a) f′(z_b)⟩."""
+    """Source of `name_moved(A, B, apart, sine, gap, share, less)`: ⟨(share f(z_a) - f(z_b)/share)²⟩/apart, where sine
+    is (√A - √B)/√apart, gap = 1 - c, and less (1/share - share)/√apart; and of `name_slope(K_aa, K_ab, K_bb, sine2)`,
+    ⟨f′(z_a) f′(z_b)⟩."""
     short, part = plan.short
     one, other = "s_a * (m + 0.5 * d)", "s_b * (m - 0.5 * d)"
     apart = f"{name}_apart({one}, {other}, between * m + 0.5 * (s_a + s_b) * d, scale, share, less)"
@@ -123,8 +124,8 @@ def text(plan: DifferencePlan, name: str) -> str:
     whole = planes.arrays(name, known, flags) + functions + planes.filled_for(
         plan, name, value, "s_a == s_b and between == 0.0", parameters=more, more=more
     )  # fmt: skip
-    alone = essential(plan.f)
-    far = repr(FAR) if plan.f == alone[0] * alone[1] else "math.inf"  # a constant beside f would take the digits
+    at_rest = np.abs(evaluation.evaluate(plan.f, np.array([-1e-300, 0.0, 1e-300]))).max()
+    far = "math.inf" if at_rest > 1e-290 else repr(FAR)  # beside f(0) small differences have few digits
     even = "gap > 1.0" if parity.of_function(plan.f) == 1 else "False"
     beyond = f"max(A, B) > {plan.limit!r}" if plan.limit < math.inf else "False"
     return whole + _MOVED.format(name=name, even=even, least=LEAST, beyond=beyond, far=far)
@@ -150,12 +151,13 @@ def {name}_apart(a, b, apart, scale, share, less):
 
 
 """
-_MOVED = """def {name}_moved(A, B, apart, sine, turns, share, less):
+_MOVED = """def {name}_moved(A, B, apart, sine, gap, share, less):
     if {beyond}:
         return math.nan
     s, t = math.sqrt(A), math.sqrt(B)
-    apart = max(apart, {least!r} * s * t)
-    gap, between, scale = min(0.5 * turns * apart / (s * t), 2.0), sine * math.sqrt(apart), 1.0 / math.sqrt(apart)
+    if apart < {least!r} * s * t:
+        apart, gap = {least!r} * s * t, 0.5 * {least!r} * (1.0 - sine * sine)
+    between, scale = sine * math.sqrt(apart), 1.0 / math.sqrt(apart)
     if {even}:  # an even function does not tell z from -z
         gap = 2.0 - gap
     elif gap > 1.0:
@@ -175,14 +177,16 @@ def of_stretch(name: str, moved: str) -> str:
     """Source of a `Stretch`, `name(V, apart)`, by the function `moved` of `text`."""
     return f"""def {name}(V, apart):
     V = max(V, 1e-290)
-    return {moved}_moved(V, V, apart, 0.0, 1.0, 1.0, 0.0)
+    return {moved}_moved(V, V, apart, 0.0, min(0.5 * apart / V, 2.0), 1.0, 0.0)
 """
 
 
 def of_chord(name: str, moved: str) -> str:
     """Source of a `Chord`, `name(A, B, apart, tilt)`."""
     return f"""def {name}(A, B, apart, tilt):
-    return {moved}_moved(max(A, 1e-290), max(B, 1e-290), apart, math.sin(tilt), _cos(tilt) ** 2, 1.0, 0.0)
+    A, B = max(A, 1e-290), max(B, 1e-290)
+    gap = min(0.5 * _cos(tilt) ** 2 * apart / (math.sqrt(A) * math.sqrt(B)), 2.0)
+    return {moved}_moved(A, B, apart, math.sin(tilt), gap, 1.0, 0.0)
 """
 
 
@@ -196,6 +200,6 @@ def of_turn(name: str, moved: str, second: str, tables: Sequence[str], grown: st
     if not one * other > 0.0:
         return 0.0
     less = {grown} / ((one + other) * math.sqrt(one * other))
-    sine = math.sin(tilt)
-    return {moved}_moved(A, B, apart, sine, _cos(tilt) ** 2, math.sqrt(other / one), less * sine)
+    sine, gap = math.sin(tilt), min(0.5 * _cos(tilt) ** 2 * apart / (s * t), 2.0)
+    return {moved}_moved(A, B, apart, sine, gap, math.sqrt(other / one), less * sine)
 """

@@ -21,8 +21,8 @@ from meanfield.numeric.lowering.distances.equal_norm_distance import FLOOR
 from meanfield.numeric.lowering.distances.equal_norm_distance import parts as stretch_parts
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre
-from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch
+from meanfield.symbolic.averages.node import Average, Integrand, average
+from meanfield.symbolic.averages.nodes.equal_norms import Stretch, essential
 from meanfield.symbolic.averages.nodes.unequal_norms import Chord, Rise, Turn
 
 MEASURED = (  # (A, B, 1 - c)
@@ -95,15 +95,15 @@ def _off(f, arguments, true: float, scale: float) -> float:
 
 
 def _true(node: Chord, A: float, B: float, apart: float, gap) -> float:
-    _, product, slope = stretch_parts(Stretch(node.args[0], K, distance))
+    factor, moving = essential(node.function)
+    moving = factor * moving
+    _, product, slope = stretch_parts(Stretch(Integrand(moving), K, distance))
     (a,) = product.atoms(Average)
     g, turns = float(gap), isinstance(node, Turn)
-    if g * max(1.0, A, B) > 0.3 or not slope.atoms(Average) or slope.has(sp.oo):
-        plan, factor = planes.plan(a), float(product.subs(a, 1))
-        own = quadrature.gaussian_average(quadrature.squared(node.function), np.array([A, B]))
-        other = factor * pair_check.average(plan, A, B, 1 - g, math.sqrt(g * (2 - g)), True)
-        whole = 2 * math.sqrt(own[0]) * math.sqrt(own[1]) if turns else float(own.sum())
-        return (whole - 2 * other) / apart
+    if g * max(1.0, max(A, B) * max(1.0, planes.plan(a).frequencies[0]) ** 2) > 0.3 or slope.has(sp.oo):
+        factor = float(product.subs(a, 1))
+        other = factor * pair_check.average(planes.plan(a), A, B, 1 - g, math.sqrt(g * (2 - g)), True)
+        return _apart(moving, node.function - moving, A, B, other, turns) / apart
     (b,) = slope.atoms(Average)
     plan, factor = planes.plan(b), float(slope.subs(b, 1))
     norms = 1 - float(2 * mp.sqrt(A) * mp.sqrt(B) * gap / apart)
@@ -122,6 +122,20 @@ def _true(node: Chord, A: float, B: float, apart: float, gap) -> float:
     return norms * _norms(node.function, A, B, planes.plan(a), turns) + (1 - norms) * factor * total
 
 
+def _apart(moving: sp.Expr, constant: sp.Expr, A: float, B: float, product: float, turns: bool) -> float:
+    """⟨(f_a - f_b)²⟩, or 2(√(⟨f²⟩_a⟨f²⟩_b) - ⟨f_a f_b⟩), of f = moving + constant by averages of what moves."""
+    square, mean = (
+        [mp.mpf(float(v)) for v in quadrature.gaussian_average(of, np.array([A, B]))]
+        for of in (quadrature.squared(moving), moving)
+    )
+    if not turns:
+        return float(sum(square) - 2 * product)
+    with mp.workdps(30):
+        c = mp.mpf(str(sp.N(constant, 30)))
+        one, other = (mp.sqrt(c * c + 2 * c * m + q) for m, q in zip(mean, square))
+        return float(2 * (one * other - c * c - c * sum(mean) - product))
+
+
 def _norms(f: sp.Expr, A: float, B: float, plan: planes.PanelPlan, turns: bool) -> float:
     """⟨((f(sx) - f(tx))/(s - t))²⟩ by plain quotients in thirty digits; turns: what is left of it beside the difference
     of the roots of ⟨f²⟩."""
@@ -137,6 +151,8 @@ def _norms(f: sp.Expr, A: float, B: float, plan: planes.PanelPlan, turns: bool) 
                 width = min(mp.mpf(1), plan.step / (mp.mpf("2.7") * r))
                 places = [k / r] + [k / r + sign * width * 2**i for i in range(40) for sign in (-1, 1)]
                 edges |= {x for x in places if abs(x) < reach}
+        if (wave := plan.frequencies[0] * float(max(s, t))) > 0:  # three radians of phase a panel
+            edges |= {mp.mpf(k * 3.0 / wave) for k in range(-int(reach * wave / 3), int(reach * wave / 3) + 1)}
         ordered, total, squares = sorted(edges), mp.mpf(0), [mp.mpf(0), mp.mpf(0)]
         x, w = (list(map(mp.mpf, v.tolist())) for v in gauss_legendre(14))
 
