@@ -130,7 +130,7 @@ def assert_same(found: dict[str, dict], each: int | None) -> None:
 
 
 def test_a_call_of_each_verb_under_node(engine):
-    found = json.loads(in_node(engine, DOCS.parent / "tests" / "exact_calls.py", "1"))
+    found = json.loads(in_node(engine, DOCS.parent / "tests" / "package" / "exact_calls.py", "1"))
     assert_same(found, 1)
     changed = found | {'mf.derive("tanh").susceptibilities()': {"sha256": "0", "answer": "chi_J = 2"}}
     with pytest.raises(AssertionError, match=r"chi_J = 2', natively .*sigma_w\*\*2"):
@@ -139,7 +139,7 @@ def test_a_call_of_each_verb_under_node(engine):
 
 @pytest.mark.slow
 def test_every_call_under_node(engine):
-    assert_same(json.loads(in_node(engine, DOCS.parent / "tests" / "exact_calls.py")), None)
+    assert_same(json.loads(in_node(engine, DOCS.parent / "tests" / "package" / "exact_calls.py")), None)
 
 
 def test_the_folder_is_known_by_its_sources(tmp_path):
