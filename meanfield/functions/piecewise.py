@@ -144,10 +144,22 @@ def _same(a: sp.Expr, b: sp.Expr) -> bool:
 LONGEST = 8  # the highest power of a sum that is multiplied out to see whether two pieces are equal
 
 
+def _on_both_sides(e: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
+    """A formula of two equal pieces that is real on both, as z³ is ((-z)^{3/2})² and (z^{3/2})²; None where one holds a
+    root that may be real on its own side alone."""
+    for form in (e, sp.expand(e)):
+        powers = [p for p in form.atoms(sp.Pow) if p.base.has(x) and p.exp.is_number and not p.exp.is_Integer]
+        if all(p.base.is_nonnegative for p in powers):
+            return form
+    return None
+
+
 def _merge(x: sp.Symbol, breaks: tuple[sp.Expr, ...], exprs: tuple[sp.Expr, ...]) -> Pieces:
     kept, new = [], [exprs[0]]
     for b, e in zip(breaks, exprs[1:]):
-        if _same(e, new[-1]):
+        joined = new[-1] if e == new[-1] else _on_both_sides(new[-1], x) if _same(e, new[-1]) else None
+        if joined is not None:
+            new[-1] = joined
             continue
         kept.append(b)
         new.append(e)

@@ -16,11 +16,13 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.base.answers.results import Status
 from meanfield.base.symbols import K, Z, sigmoid, softplus
 from meanfield.empirical.functions.user_formulas import from_formula
 from meanfield.functions import balls, piecewise, zeros
 from meanfield.functions.activations import activation
 from meanfield.functions.isolation import NoProof, Root, isolate
+from meanfield.functions.piecewise import pieces
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Sequential
 
 VARIANCE = 2
@@ -481,3 +483,15 @@ def test_the_least_value_of_a_head_is_a_zero():
     assert zeros.real_zeros(sp.cosh(Z[0]) - 1, Z[0]) == [0]
     assert zeros.real_zeros(1 - sp.sech(Z[0] - 2), Z[0]) == [2]
     assert zeros.real_zeros(sp.cosh(Z[0]) - sp.Rational(1, 2), Z[0]) == []  # control
+
+
+def test_equal_pieces_are_one_formula_that_is_real_on_both_sides():
+    """(z φ′φ″)² of z|z|^{3/2}σ(z) is analytic, but the roots in either piece are imaginary beyond 0: chi_J was nan."""
+    z, half = Z[0], sp.Rational(1, 2)
+    left, right = ((-z) ** (3 * half) - (-z) ** half) ** 2, (z ** (3 * half) + z**half) ** 2
+    whole = pieces(sp.Piecewise((z * left, z < 0), (-z * right, True)), z)  # ∓z|z|(1 + z)²
+    assert not whole.breaks and all(whole.exprs[0].subs(z, v).is_real for v in (-2, 2)), whole
+    apart = pieces(sp.Piecewise((sp.sqrt(-z), z < 0), (sp.sqrt(z), True)), z)
+    assert apart.breaks == (0,)
+    for point in mf.derive("z*sigmoid(z)*abs(z)**(3/2)").fixed_points(sigma_w="1.281080257906032", sigma_b="0.35"):
+        assert point.chi_J.value.is_number and point.chi_J.status is Status.CERTIFIED

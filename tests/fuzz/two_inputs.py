@@ -109,7 +109,7 @@ def closing(s: Session) -> None:
     if here is None or abs(here.chi_K) > 0.99:
         return
     text = f"theory.{call}"
-    if c0 == "-1" and next_pair(of, K, -1.0, at.w, at.b).distance <= 1e-9 * K:  # x and -x become one input
+    if c0 == "-1" and at.b == 0 and next_pair(of, K, -1.0, at.w, 0.0).distance <= 1e-9 * K:  # x and -x are one
         s.true("opposite inputs of an even map", text, quantity == "gamma" or answer.at(50) == 1, answer, "c = 1")
         return
     chi = math.inf if of.jumps else here.chi_J
