@@ -65,7 +65,7 @@ def block_of(network: TheoryAtNumbers, left: Side, right: Side, same: bool, dist
     if network.block is None:
         flags[:] = 2
     elif network.depth > 1:
-        if opposite and network.mirrors:
+        if opposite and least >= 0 and (network.mirrors or network.even):
             loops.close_at_start(-K_ab, left.K, right.K, LEAST, first, flags)
             opposite = 0.0
         _by_blocks(network, left, right, first, held, flags, least)

@@ -6,6 +6,7 @@ few ask that making one would cost more than they do.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -39,26 +40,33 @@ def one_by_one(
     each layer misses of pairs that are read off tables near full correlation. where: their rows and columns; line:
     (scale/N_0, shift).
 
-    Opposite pairs of an odd network are those of x and -y, which are close.
+    Opposite pairs of an odd network are those of x and -y, which are close; an even first map does not know y from -y.
     """
-    if not network.mirrors:
-        return _one_by_one(network, left, right, where, line, found)
     K_ab = np.empty(where[0].size)
     inner_products.products(left.X, right.X, where[0], where[1], line[0], line[1], K_ab)
-    parts_of = [tuple(w[here] for w in where) for here in (K_ab >= 0, K_ab < 0)]
-    lost = [
-        _one_by_one(network, left, side, pairs, line, found)
-        for pairs, side in zip(parts_of, (right, replace(right, X=-right.X)))
-        if pairs[0].size
-    ]
-    turned = parts_of[1]
-    for n in network.names:
-        found[n][turned] *= -1
-    if "distance" in found:
-        whole = left.last["K"][turned[0]] + right.last["K"][turned[1]]
-        found["distance"][turned] = 2 * whole - found["distance"][turned]
+    opposite = K_ab < 0
+    if not opposite.any() or not (network.mirrors or network.even):
+        return _one_by_one(network, left, right, where, line, found)
+    sides, ends = (left, right), line
+    if not network.mirrors and line[1] > 0:  # the bias is one more entry of the rows, which turns with them
+        bias = math.sqrt(line[1] / line[0])
+        sides, ends = (_with_entry(left, bias), _with_entry(right, bias)), (line[0], 0.0)
+    straight, turned = (tuple(w[here] for w in where) for here in (~opposite, opposite))
+    lost = [_one_by_one(network, sides[0], replace(sides[1], X=-sides[1].X), turned, ends, found)]
+    if straight[0].size:
+        lost.append(_one_by_one(network, left, right, straight, line, found))
+    if network.mirrors:
+        for n in network.names:
+            found[n][turned] *= -1
+        if "distance" in found:
+            whole = left.last["K"][turned[0]] + right.last["K"][turned[1]]
+            found["distance"][turned] = 2 * whole - found["distance"][turned]
     a, b, c = (max(each) for each in zip(*lost))
     return a, b, c
+
+
+def _with_entry(side: Side, entry: float) -> Side:
+    return replace(side, X=np.hstack([side.X, np.full((len(side.X), 1), entry)]))
 
 
 def _one_by_one(network: TheoryAtNumbers, left: Side, right: Side, where, line, found) -> Missed:

@@ -7,6 +7,7 @@ of `propagate` answer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +23,7 @@ from meanfield.kernels.loops.plans import NotCovered
 from meanfield.kernels.sides import JUMPS, refuse_divergence, sample
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.run.depth_iteration import first_value
-from meanfield.symbolic.parity import is_odd
+from meanfield.symbolic.parity import is_even, is_odd
 from meanfield.symbolic.recursion import Recursion
 from meanfield.theory.queries.architecture_maps import Maps, described
 from meanfield.theory.queries.selection import selected
@@ -130,13 +131,21 @@ class TheoryAtNumbers:
         except NotCovered:
             return None
 
+    def _mirrored(self, rule: Callable[..., bool]) -> bool:
+        between = tuple(n for n in self.names if n in self.recursion.names)
+        return rule(self.recursion, between, {n: 0 if np.all(np.equal(v, 0)) else 1 for n, v in self.values})
+
     @cached_property
     def mirrors(self) -> bool:
         """Whether K and Theta of (x, -y) are -1 times those of (x, y), while averages see the root of 1 + c."""
-        if self.block is None or self.block.least < 0:
-            return False
-        between = tuple(n for n in self.names if n in self.recursion.names)
-        return is_odd(self.recursion, between, {n: 0 if np.all(np.equal(v, 0)) else 1 for n, v in self.values})
+        return self.block is not None and self.block.least >= 0 and self._mirrored(is_odd)
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether preactivations at layer 1 that are opposite to those of y give the K, Theta and distance of y: how
+        far these are from x's has digits that 1 - c of (x, y) does not have."""
+        steady = self._trains[1] == 0 if self.theta else True  # Theta_ab has the sign of K_ab
+        return self.block is not None and self.depth > 1 and steady and self.begin[0] > 0 and self._mirrored(is_even)
 
     @cached_property
     def begin(self) -> tuple[float, float]:

@@ -13,6 +13,7 @@ import sympy as sp
 from meanfield.base.symbols import Z
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.recursion import Recursion, c0
+from meanfield.symbolic.steps import Step
 
 
 def parity(e: sp.Expr, flipped: frozenset[sp.Symbol]) -> int | None:
@@ -79,9 +80,24 @@ def is_odd(recursion: Recursion, names: tuple[str, ...], zero: Mapping[str, obje
 
     zero: values of parameters by name; those that are 0 are put in.
     """
-    held = recursion.only(*names).replaced({name: sp.S.Zero for name, value in zero.items() if value == 0})
-    flipped = frozenset({c0, *(v.symbol for v in held.state if v.name in names)})
+    held, flipped = _flipped(recursion, names, zero)
     formulas = [v.initial for v in held.state if v.name in names]
-    for step in held.steps:
-        formulas += [e for v, e in zip(held.state, step.flat()) if v.name in names]
+    formulas += [e for step in held.steps for e in _next(held, step, names)]
     return all(e == 0 or parity(e, flipped) == -1 for e in formulas)
+
+
+def is_even(recursion: Recursion, names: tuple[str, ...], zero: Mapping[str, object]) -> bool:
+    """Whether the variables `names`, which belong to two inputs, are after the first step what they are if they had the
+    other sign before it; zero: as of `is_odd`."""
+    held, flipped = _flipped(recursion, names, zero)
+    return all(parity(e, flipped) == 1 for e in _next(held, held.steps[0], names))
+
+
+def _flipped(recursion: Recursion, names: tuple[str, ...], zero: Mapping[str, object]):
+    """The recursion with what is 0 put in, and what changes its sign."""
+    held = recursion.only(*names).replaced({name: sp.S.Zero for name, value in zero.items() if value == 0})
+    return held, frozenset({c0, *(v.symbol for v in held.state if v.name in names)})
+
+
+def _next(recursion: Recursion, step: Step, names: tuple[str, ...]) -> list[sp.Expr]:
+    return [e for v, e in zip(recursion.state, step.flat()) if v.name in names]

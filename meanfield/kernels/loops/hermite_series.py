@@ -107,6 +107,15 @@ class HermiteTable(HermiteCells):
 
 
 @lru_cache(maxsize=64)
+def moving(f: sp.Expr) -> tuple[sp.Expr, float]:
+    """(f - f(0), f(0)); f itself and 0 where it jumps at 0."""
+    left, right = (e.subs(Z[0], 0) for e in pieces(f, Z[0]).around_zero())
+    if left != right or not right.is_finite:
+        return f, 0.0
+    return pieces(f, Z[0]).map(lambda e: e - right).expr, float(right)
+
+
+@lru_cache(maxsize=64)
 def table(f: sp.Expr, slope: sp.Expr | None) -> HermiteTable:
     return HermiteTable(f, slope)
 
@@ -128,8 +137,7 @@ def _tails(a: np.ndarray, square: np.ndarray, slopes: np.ndarray, rung: int) -> 
             last, before = behind[:, LADDER[rung - 1]], behind[:, LADDER[rung - 2]]
             fall = np.where(before > last, last / before, 0.0)
             rest = np.where(whole > 0, 1 - behind[:, 0], 0.0)
-            small = ROUNDING * np.maximum(1.0, np.sqrt(square / whole))  # beside a large f(0) slopes have its rounding
-            settled = (before < NEGLIGIBLE) & ~(rest > small)
+            settled = (before < NEGLIGIBLE) & ~(rest > ROUNDING)
             rest = np.where(rest > ROUNDING, rest, last * fall / (1 - fall))
         done = done and bool(settled.all())
         for j, n in enumerate(LADDER):
@@ -138,17 +146,19 @@ def _tails(a: np.ndarray, square: np.ndarray, slopes: np.ndarray, rung: int) -> 
 
 
 def _coefficients(f, slope, V: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """a (variances, order), ⟨f²⟩ and V⟨f′²⟩."""
+    """a (variances, order), ⟨f²⟩ and V⟨f′²⟩. What f moves by from f(0) is integrated: at small V all but a_0 is lost
+    beside f(0)."""
     a, square, slopes = np.zeros((V.size, order)), np.zeros(V.size), np.zeros(V.size)
+    at_rest = evaluate(f, np.zeros(1))[0]
+    f, constant = moving(f)
     sigma = np.sqrt(V)
     shared = not any(b != 0 for b in pieces(f, Z[0]).breaks)
     with np.errstate(divide="ignore"):
         level = np.floor(np.log2(sigma)) if shared else np.unique(sigma, return_inverse=True)[1]
-    at_zero = evaluate(f, np.zeros(1))[0]
     for one in np.unique(level):
         here = np.flatnonzero(level == one)
         if sigma[here[0]] == 0.0:
-            a[here, 0], square[here] = at_zero, at_zero**2
+            a[here, 0], square[here] = at_rest, at_rest**2
             continue
         top = float(2.0 ** (one + 1)) if shared else float(sigma[here[0]])
         x, w, even, odd = _basis(f, top, order)
@@ -156,7 +166,8 @@ def _coefficients(f, slope, V: np.ndarray, order: int) -> tuple[np.ndarray, np.n
         right, left = evaluate(f, z), evaluate(f, -z)
         a[here[:, None], np.arange(0, order, 2)] = project(right + left, even)
         a[here[:, None], np.arange(1, order, 2)] = project(right - left, odd)
-        square[here] = project(right * right + left * left, w)[:, 0]
+        square[here] = project(right * right + left * left, w)[:, 0] + constant * (constant + 2 * a[here, 0])
+        a[here, 0] += constant
         if slope is not None:
             right, left = evaluate(slope, z), evaluate(slope, -z)
             slopes[here] = V[here] * project(right * right + left * left, w)[:, 0]

@@ -395,7 +395,7 @@ def test_the_measured_error_of_a_turn_sees_what_is_missing():
     for before, after in (
         ("total = norms * x_along", "total = 1.01 * norms * (1e-3 + x_along"),
         ("total += turns * x_across", "total += 1.01 * turns * x_across"),
-        ("share * x_quotient(x", "1.01 * share * x_quotient(x"),
+        ("share * x * x_quotient(s", "1.01 * share * x * x_quotient(s"),
     ):
         planted = text.replace(before, after, 1)
         planted = planted.replace("* (s + t)) if norms", "* (s + t))) if norms") if "1e-3 +" in after else planted

@@ -109,19 +109,12 @@ def text(plan: DifferencePlan, name: str) -> str:
     """Source of `name_moved(A, B, apart, sine, gap, share, less)`: ⟨(share f(z_a) - f(z_b)/share)²⟩/apart, where sine
     is (√A - √B)/√apart, gap = 1 - c, and less (1/share - share)/√apart; and of `name_slope(K_aa, K_ab, K_bb, sine2)`,
     ⟨f′(z_a) f′(z_b)⟩."""
-    short, part = plan.short
     one, other = "s_a * (m + 0.5 * d)", "s_b * (m - 0.5 * d)"
     apart = f"{name}_apart({one}, {other}, between * m + 0.5 * (s_a + s_b) * d, scale, share, less)"
     value = f"((share * {name}_f({one}) - {name}_f({other}) / share) * scale if plain else {apart}) ** 2"
     value = f"({value} if scale > 0.0 else {name}_d({one}) * {name}_d({other}))"
-    x, w = gauss_legendre(MEAN)
-    mean = repr(tuple((0.5 * float(t), 0.5 * float(v)) for t, v in zip(x, w)))
-    functions = planes.function_text(plan.f, f"{name}_f") + planes.function_text(plan.slope, f"{name}_d")
-    functions += _APART.format(name=name, short=short, part=part, mean=mean)
     more = "".join(f", {p}" for p in PARAMETERS)
-    known = {"KF": _steep(plan), "KG": _steep(plan)}
-    flags = {k: [x in _breaks(plan.f) for x in _steep(plan)] for k in ("BF", "BG")}
-    whole = planes.arrays(name, known, flags) + functions + planes.filled_for(
+    whole = quotient(plan, name, ("F", "G")) + _APART.format(name=name) + planes.filled_for(
         plan, name, value, "s_a == s_b and between == 0.0", parameters=more, more=more
     )  # fmt: skip
     at_rest = np.abs(evaluation.evaluate(plan.f, np.array([-1e-300, 0.0, 1e-300]))).max()
@@ -131,7 +124,19 @@ def text(plan: DifferencePlan, name: str) -> str:
     return whole + _MOVED.format(name=name, even=even, least=LEAST, beyond=beyond, far=far)
 
 
-_APART = """def {name}_quotient(a, b, apart):
+def quotient(plan: DifferencePlan, name: str, arrays: Sequence[str] = ("F",)) -> str:
+    """Source of `name_f(z)`, `name_d(z)` = f′(z), and `name_quotient(a, b, apart)`, (f(a) - f(b))/(a - b); arrays: of
+    which factors steep points and breaks are written down."""
+    (short, part), steep, breaks = plan.short, _steep(plan), _breaks(plan.f)
+    x, w = gauss_legendre(MEAN)
+    mean = repr(tuple((0.5 * float(t), 0.5 * float(v)) for t, v in zip(x, w)))
+    places = {f"K{k}": steep for k in arrays}
+    functions = planes.function_text(plan.f, f"{name}_f") + planes.function_text(plan.slope, f"{name}_d")
+    head = planes.arrays(name, places, {f"B{k}": [x in breaks for x in steep] for k in arrays})
+    return head + functions + _QUOTIENT.format(name=name, short=short, part=part, mean=mean)
+
+
+_QUOTIENT = """def {name}_quotient(a, b, apart):
     # (f(a) - f(b))/(a - b); apart: a - b with the digits that its rounded places do not have
     local, crossed = math.inf, False
     for k in range({name}_KF.shape[0]):
@@ -146,7 +151,8 @@ _APART = """def {name}_quotient(a, b, apart):
     return total
 
 
-def {name}_apart(a, b, apart, scale, share, less):
+"""
+_APART = """def {name}_apart(a, b, apart, scale, share, less):
     return share * {name}_quotient(a, b, apart) * (apart * scale) - less * {name}_f(b)
 
 

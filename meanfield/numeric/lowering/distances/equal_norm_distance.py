@@ -22,6 +22,7 @@ from meanfield.numeric.lowering.averages import pair_check, planes
 from meanfield.numeric.quadrature import evaluation
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre
+from meanfield.symbolic import parity
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.nodes.equal_norms import Stretch
 from meanfield.symbolic.equality import closed
@@ -36,10 +37,11 @@ WHOLE = ((1.0, 1e-12), (1.0, 1.3))
 MEASURED_CLOSED = (*MEASURED, (1e4, 3.0), (1e6, 0.5))
 FLOOR = 1e-14
 SMALL = 1e-290
+SMALL_V = 0.01  # a variance below which the reference takes slopes, however far the inputs are apart
 OPEN = (Average, Stretch)  # nodes without a closed form
 ONSET = 12.0  # e^{-v²/4g} is no double for v > 12 √g and a little more
 FAINT = 1e-3  # 1 - c below which a difference of averages loses more than 1e-13
-SMALL_V = 0.01  # a variance below which it does, where f(0) is not 0
+KEPT = 0.01  # of ⟨f²⟩: a smaller difference has lost digits, as beside f(0) at small variances
 
 
 def parts(node: Stretch) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
@@ -91,15 +93,8 @@ def rate_of(f: sp.Expr) -> float:
 
 def text(node: Stretch, name: str, second: str, product: str, slope: str) -> str:
     """Source of `name(V, apart, T)` by the functions of its parts; T: the table of `second`."""
-    scales = f"max(1.0, V * {rate_of(node.function)!r})"
-    layer, at_rest = layer_of(node.function), _at_zero(node.function)
-    return by_parts(name, second, product, slope, scales, "T", layer=layer, small=SMALL_V if at_rest else 0.0)
-
-
-def _at_zero(f: sp.Expr) -> bool:
-    """Whether f(0) is a number that is not 0: as K → 0, ⟨f²⟩ and ⟨f f⟩ are both its square."""
-    left, right = (e.subs(Z[0], 0) for e in pieces(f, Z[0]).around_zero())
-    return left == right and bool(left.is_finite) and left.is_zero is not True
+    scales, even = f"max(1.0, V * {rate_of(node.function)!r})", parity.of_function(node.function) == 1
+    return by_parts(name, second, product, slope, scales, "T", layer=layer_of(node.function), even=even)
 
 
 def by_parts(
@@ -112,36 +107,44 @@ def by_parts(
     more: str = "",
     faint=FAINT,
     layer: float = math.inf,
-    small: float = 0.0,
+    even: bool = False,
 ) -> str:
     """Source of `name(V, apart, …)` by the functions of its parts; scales: source of how many of f's own scales the
     variance V holds, squared; table, more: arguments of `second`, of all; faint: 1 - c up to which only slopes serve;
-    layer: see `layer_of`; small: V up to which only slopes serve.
+    layer: see `layer_of`; even: whether f is, so that opposite inputs are one.
     """
     seen = layer < math.inf  # panels double from the closeness at which two breaks begin to see each other
     own = f", {table}" if table else ""
     out = f"""def {name}(V, apart{own}{more}):
     V = max(V, 1e-290)
     gap = min(0.5 * apart / V, 2.0)
-    near = gap * {scales}
 """
+    if even:
+        out += """    share = 1.0
+    if gap > 1.0:
+        share, gap = 2.0 / gap - 1.0, 2.0 - gap
+"""
+    out += f"    near = gap * {scales}\n"
     if seen:
         out += f"    onset = {layer / ONSET!r} / math.sqrt(V * gap) if gap > 0.0 else math.inf\n"
         out += "    thick = onset >= 1.0\n"
-    close = f"gap <= {faint!r} or near <= {CLOSE!r}" if seen else f"gap <= {faint!r}"
-    close += f" or V <= {small!r}" if small and not seen else ""
-    out += mean_of_slopes(f"{slope}(V, V * (1.0 - g), V, g * (2.0 - g){more})", 16 if seen else 8, close, seen)
-    # of an even f opposite inputs are the same: what is left of 0 must have no sign, for it has a logarithm
-    return out + f"""    left = {second}(V{own}{more}) - {product}(V, V - 0.5 * apart, V, gap * (2.0 - gap){more})
-    return 2.0 * (0.0 if left < 0.0 else left) / apart
+    times = "share * " if even else ""
+    far = f"gap > {faint!r}" if seen else f"gap > {faint!r} and near > {CLOSE!r}"
+    call = f"{slope}(V, V * (1.0 - g), V, g * (2.0 - g){more})"
+    before = f"""    if {far}:
+        square = {second}(V{own}{more})
+        left = square - {product}(V, V * (1.0 - gap), V, gap * (2.0 - gap){more})
+        if left > {KEPT!r} * square:
+            return {times}left / (V * gap)
 """
+    return out + mean_of_slopes(call, 16 if seen else 8, seen, times, before)
 
 
-def mean_of_slopes(slope: str, nodes: int, close: str = "", layers: bool = False) -> str:
+def mean_of_slopes(slope: str, nodes: int, layers: bool = False, times: str = "", before: str = "") -> str:
     """Source of statements that return the mean of slopes over correlations from 1 - gap to 1, in the root of 1 - c:
-    by few nodes up to each `near` of `RULES`, else, where `close` holds (always if empty), by panels that double from
-    f's own scale outwards. slope: source of the slope at 1 - c = g; layers: whether `onset` and `thick` say where two
-    breaks begin to see each other."""
+    by few nodes up to each `near` of `RULES`, else by panels that double from f's own scale outwards. slope: source of
+    the slope at 1 - c = g; layers: whether `onset` and `thick` say where two breaks begin to see each other; times:
+    source of a factor; before: statements before the panels."""
     out, thick = "", " and thick" if layers else ""
     for most, n in RULES:
         x, w = gauss_legendre(n)
@@ -152,22 +155,23 @@ def mean_of_slopes(slope: str, nodes: int, close: str = "", layers: bool = False
         for u, w in zip({places!r}, {weights!r}):
             g = gap * u * u
             total += w * {slope}
-        return total
+        return {times}total
 """
     x, w = gauss_legendre(nodes)
     first = "max(min(0.3 / math.sqrt(near), onset), 1e-12)" if layers else "max(0.3 / math.sqrt(near), 1e-12)"
-    return out + f"""    if {close or "True"}:
-        total, low, high = 0.0, 0.0, {first}
-        while low < 1.0:
-            high = min(high, 1.0)
-            half = 0.5 * (high - low)
-            for x, w in zip({tuple(map(float, x))!r}, {tuple(map(float, w))!r}):
-                u = low + half * (1.0 + x)
-                g = gap * u * u
-                total += 2.0 * half * w * u * {slope}
-            low, high = high, 2.0 * high
-        return total
+    result = "max(total, 0.0)" if before else "total"
+    out += before + f"""    total, low, high = 0.0, 0.0, {first}
+    while low < 1.0:
+        high = min(high, 1.0)
+        half = 0.5 * (high - low)
+        for x, w in zip({tuple(map(float, x))!r}, {tuple(map(float, w))!r}):
+            u = low + half * (1.0 + x)
+            g = gap * u * u
+            total += 2.0 * half * w * u * {slope}
+        low, high = high, 2.0 * high
+    return {times}{result}
 """
+    return out
 
 
 def error(

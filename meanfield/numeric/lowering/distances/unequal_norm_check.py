@@ -36,7 +36,7 @@ MEASURED = (  # (A, B, 1 - c)
     (100.0, 1.0, 1e-3),
 )
 WHOLE = ((1.0, 1.0 + 2.0**-50), (1.0, 1.0002), (2.0, 0.5))
-FAR = ((1e4, 1.1e4, 1e-4), (1e6, 1e5, 0.3), (1e-8, 1e-7, 0.1))  # where closed forms measure
+FAR = ((1e4, 1.1e4, 1e-4), (1e6, 1e5, 0.3), (1e-8, 1e-7, 0.1), (1e-8, 2e-8, 0.8))  # where closed forms measure
 SEGMENTS = ((1.0, 1.0 + 1e-9), (1.0, 1.3), (2e-3, 1e-3), (50.0, 30.0), (20.0, 0.01))
 MODEST = 1e-3  # of ⟨f⟩/A: a rise below adds nothing to a distance
 

@@ -20,7 +20,7 @@ from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.averages import planes
 from meanfield.numeric.lowering.distances import difference_quotients
-from meanfield.numeric.lowering.distances.equal_norm_distance import CLOSE, FAINT, mean_of_slopes, scale_free
+from meanfield.numeric.lowering.distances.equal_norm_distance import CLOSE, FAINT, KEPT, mean_of_slopes, scale_free
 from meanfield.numeric.lowering.distances.equal_norm_distance import parts as stretch_parts
 from meanfield.numeric.quadrature import branches
 from meanfield.numeric.quadrature.rules import gauss_legendre
@@ -30,7 +30,6 @@ from meanfield.symbolic.averages.nodes.equal_norms import Stretch, essential
 from meanfield.symbolic.averages.nodes.unequal_norms import Chord, Rise, Turn, rise
 from meanfield.symbolic.equality import closed
 
-SHORT = 0.1  # of f's own scale: up to this width four nodes give the mean of f′
 OCTAVE = 1.5  # of variances: over such a segment eight nodes give the mean of d⟨f⟩/dK
 GROWN = ("R", "S")  # the tables of a rise
 STEPS = 8  # segments; variances further from each other leave a difference its digits
@@ -96,21 +95,22 @@ def text(node: Chord | Rise, name: str, used: list[str], moved: str = "") -> str
     turns, moving = isinstance(node, Turn), _moving(node.function)
     whole = _along(node, name) + _across(name, slope)
     opposite = "gap > 1.0" if parity.of_function(moving) == 1 else "False"
-    far = f"return ({second}(A, T) + {second}(B, T) - 2.0 * q) / apart"
+    far, whole_size = "left = size - 2.0 * q", f"{second}(A, T) + {second}(B, T)"
     norms, tables = f"{name}_along(s, t, between)", ["T"]
     if turns:
         constant = node.function - moving
         if constant != 0:  # ⟨f f⟩ of f = h + constant
             mean, tables = more.pop(), ["T", "M"]
             far = f"q += {float(constant)!r} * ({mean}(A, M) + {mean}(B, M) + {float(constant)!r})\n        " + far
-        far = far.replace(f"{second}(A, T) + {second}(B, T)", "2.0 * one * other")
+        whole_size = "2.0 * one * other"
         grown, held = _growth(node, more)
         tables[1:1] = held
         norms = f"{name}_along(s, t, between, one, other, {grown} * (s + t))"
         whole += _SIZES.format(name=name, second=second)
     return whole + _WHOLE.format(
         name=name, product=product, faint=FAINT, close=CLOSE, rate=_rate(node.function), opposite=opposite, far=far,
-        norms=norms, tables=", ".join(tables), sizes=f"one, other = {name}_sizes(A, B, T)" if turns else "pass",
+        size=whole_size, kept=KEPT, norms=norms, tables=", ".join(tables),
+        sizes=f"one, other = {name}_sizes(A, B, T)" if turns else "pass",
         nothing="not one * other > 0.0" if turns else "False",
     )  # fmt: skip
 
@@ -161,40 +161,26 @@ def _rate(f: sp.Expr) -> float:
 def _along(node: Chord, name: str) -> str:
     """Source of the share of norms: ⟨((f(sx) - f(tx))/(s - t))²⟩, the exact difference s - t given beside s and t."""
     f = node.function
-    p, plan = pieces(f, Z[0]), planes.plan(_product(node))
-    x, w = gauss_legendre(planes.NODES)
-    points = sorted({0.0, *(abs(k) for k in plan.kinks[0])})
-    arrays = {"X": list(map(float, x)), "W": list(map(float, w)), "B": [float(b) for b in p.breaks] or [0.0]}
-    head = "".join(f"{name}_{k} = np.array({v!r})\n" for k, v in (arrays | {"P": points}).items())
-    functions = planes.function_text(f, f"{name}_f") + planes.function_text(p.diff().expr, f"{name}_d")
+    plan, rules = difference_quotients.plan_of(f, pieces(f, Z[0]).diff().expr), planes.plan(_product(node))
+    points = sorted({0.0, *(abs(k) for k in rules.kinks[0])})
     turned = isinstance(node, Turn)
     value = "share * {0} - less * {1}_f({2}t * x)" if turned else "{0}"
-    return f"{head}\n\n{functions}" + _ALONG.format(
+    call = "{1}x * {0}_quotient({1}s * x, {1}t * x, {1}apart * x)"
+    head = f"{name}_P = np.array({points!r})\n"
+    return difference_quotients.quotient(plan, name) + head + _ALONG.format(
         name=name,
         more=", one, other, grown" if turned else "",
         before=_SHARES if turned else "",
-        right=value.format(f"{name}_quotient(x, s, t, apart)", name, ""),
-        left=value.format(f"{name}_quotient(-x, s, t, apart)", name, "-"),
-        nodes=_nodes(4),
-        short=SHORT * min(1.0, plan.step),
-        step=1.5 * plan.step,
-        rate=2 * plan.rate,
-        wave=plan.frequencies[0],
+        right=value.format(call.format(name, ""), name, ""),
+        left=value.format(call.format(name, "-"), name, "-"),
+        step=1.5 * rules.step,
+        rate=2 * rules.rate,
+        wave=rules.frequencies[0],
         periods=planes.PERIODS,
-    )
+    )  # fmt: skip
 
 
-_ALONG = """def {name}_quotient(x, s, t, apart):
-    a, b, crossed = s * x, t * x, False
-    for k in range({name}_B.shape[0]):
-        crossed = crossed or (a - {name}_B[k]) * (b - {name}_B[k]) < 0.0
-    if a != b and (crossed or abs(apart * x) > {short!r}):
-        return x * ({name}_f(a) - {name}_f(b)) / (a - b)  # the secant of the very places that f is taken at
-    total = 0.0
-    for u, w in {nodes}:
-        total += w * {name}_d(0.5 * (a + b) + (u - 0.5) * apart * x)
-    return total * x
-
+_ALONG = """
 
 def {name}_along(s, t, apart{more}):
 {before}    X, W, P = {name}_X, {name}_W, {name}_P
@@ -242,8 +228,10 @@ _WHOLE = """def {name}(A, B, apart, tilt, {tables}):
         turns = 2.0 * s * t * gap / apart
     near = gap * max(1.0, max(A, B) * {rate!r})
     if gap > {faint!r} and near > {close!r}:
-        q = {product}(A, s * t * (1.0 - gap), B, gap * (2.0 - gap))
+        size, q = {size}, {product}(A, s * t * (1.0 - gap), B, gap * (2.0 - gap))
         {far}
+        if left > {kept!r} * size:
+            return left / apart
     between = math.sin(tilt) * math.sqrt(apart)
     total = norms * {norms} if norms > 0.0 else 0.0
     if turns > 0.0:
