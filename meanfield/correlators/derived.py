@@ -169,6 +169,11 @@ def _after_first(law: str) -> str:
     return "orthogonal" if law == "mixed" else law
 
 
+def is_plain(block: Block, first: Dense) -> bool:
+    """Whether a network is Dense(φ(z)) again and again, one φ and one σ_w and σ_b."""
+    return next(_reasons(block, first), None) is None
+
+
 def plain(block: Block, first: Dense, what: str) -> tuple[Activation, str]:
     """(φ, the law of the weights) of a network that is Dense(φ(z)) again and again.
 

@@ -587,7 +587,8 @@ class Theory(Maps):
         "D0" need. every_layer=False returns layer `depth` only. start: values of state variables at layer 1 in the
         place of those that follow from input_norm and correlation ({"K_aa": 1, "K_bb": 2.5, "distance": 0.7}, or one of
         "K_ab" and "c" for the distance: unequal norms; {"K": 1.6, "c": 0.1}, {"sigma_mu2": 0.1, "sigma_y2": 1.5}: of
-        one norm, in any of its coordinates). Other keywords give values to symbolic parameters (mu=0.5); an array for a
+        one norm, in any of its coordinates); Theta, Theta_ab start as inputs of the given K, K_ab have them unless they
+        are given, too. Other keywords give values to symbolic parameters (mu=0.5); an array for a
         parameter of the activation (a threshold) broadcasts like the σ's and costs one derivation for each distinct
         value.
 

@@ -121,3 +121,32 @@ def test_a_readout_without_bias_is_trained_by_no_bias():
     assert np.abs(own.mean - told.mean).max() < 1e-12
     other = mf.derive("erf").predict(X, y, X[:2] + 0.1, t=2, lambda_w=[1.69, 1.69, 1], lambda_b=0.04, **at)
     assert np.abs(own.mean - other.mean).max() > 1e-4
+
+
+@pytest.mark.parametrize("skip", [0, 0.6])
+def test_propagate_takes_rates_of_two_inputs_and_of_any_network(skip):
+    """Theta and Theta_ab of rows that start at their K: the sums of the kernel's tests, layer by layer; without rates
+    Theta starts at K."""
+    theory = mf.derive("erf", mu=skip) if skip else mf.derive("erf")
+    gram = X @ X.T / X.shape[1]
+    at = dict(sigma_w=W, sigma_b=B, depth=DEPTH, layerwise=True)
+    for rates in ({"lambda_w": LW, "lambda_b": LB}, {"lambda_w": LW}, {}):
+        lw, lb = rates.get("lambda_w", np.square(W)), rates.get("lambda_b", np.square(B))
+        wanted = summed(erf_averages, X, W, B, lw, lb, skip)
+        K = W[0] ** 2 * gram + B[0] ** 2
+        pair = theory.propagate(
+            **at,
+            **rates,
+            quantities=("K_aa", "K_bb", "K_ab", "Theta_ab"),
+            start={"K_aa": K[0, 0], "K_bb": K[1, 1], "K_ab": K[0, 1]},
+        )
+        alone = theory.propagate(**at, **rates, quantities=("K", "Theta"), start={"K": K[0, 0]})
+        norm = theory.propagate(**at, **rates, quantities=("K", "Theta"), input_norm=gram[0, 0])
+        assert_close(np.array([pair.Theta_ab[-1], alone.Theta[-1], norm.Theta[-1]]), wanted[0, [1, 0, 0]])
+        with pytest.raises(AssertionError, match="Theta is off"):
+            assert_close(pair.Theta_ab[-1] + (lw[0] * 1e-9), wanted[0, 1])
+    with pytest.raises(mf.MeanFieldError, match="with sigma_w = 0 there, K_ab does not know the inputs"):
+        theory.propagate(
+            sigma_w=0, sigma_b=1, depth=2, lambda_w=1, quantities=("K_aa", "K_bb", "K_ab", "Theta_ab"),
+            start={"K_aa": 1, "K_bb": 1, "K_ab": 1},
+        )  # fmt: skip

@@ -34,5 +34,5 @@ def test_densities_of_octaves_repeat(monkeypatch):
     monkeypatch.undo()
     for key in list(gaussian_averages._repeated):
         monkeypatch.setitem(gaussian_averages._repeated, key, 1.01 * gaussian_averages._repeated[key])
-    with pytest.raises(AssertionError, match="0.0"):
+    with pytest.raises(AssertionError, match=r"0\.0"):
         assert_averages_of_a_lorentzian(octave * 8.0)

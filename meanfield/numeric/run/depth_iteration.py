@@ -344,14 +344,13 @@ def propagate(
             )
         inputs["c0"] = c
     given_start = {}  # by a name that no parameter has
+    layer_1 = {n: a[..., 0] if layerwise and a.ndim else a for n, a in arrays.items()} | inputs
     if start and (recursion.names[0] == "K" or "tilt" in recursion.names):
         whole_start = pair_start if recursion.names[0] == "K" else two_norms_start
-        layer_1 = {n: a[..., 0] if layerwise and a.ndim else a for n, a in arrays.items()} | inputs
         start = whole_start(start, lambda: first_value(recursion.state[0].initial, layer_1))
         start = {n: v for n, v in start.items() if n in recursion.names or n not in ("K_ab", "distance")}
-    if start and "K_ab" in start and "Theta_ab" in recursion.names:
-        start = {"Theta_ab": start["K_ab"]} | start  # as at every first layer
-    for n, v in (start or {}).items():
+    start = _with_tangents(recursion, start or {}, layer_1)
+    for n, v in start.items():
         recursion.index(n)  # raises for what is no state variable
         given_start[f"{n}^1"] = checked(f"The start of {n}", v)
     if layerwise:
@@ -464,6 +463,27 @@ def first_value(formula: sp.Expr, values: dict[str, Any]) -> Any:
     symbols = tuple(sorted(formula.free_symbols, key=lambda s: s.name))
     with np.errstate(over="ignore"):
         return _function(formula, symbols)(*[values[s.name] for s in symbols])
+
+
+def _with_tangents(recursion: Recursion, start: dict[str, Any], layer_1: dict[str, Any]) -> dict[str, Any]:
+    """Where covariances at layer 1 were given, Theta there is that of inputs that have them: σ_w² q + σ_b² is K of
+    q = Q0, and K_ab of their product."""
+    K1 = recursion.state[0].initial
+    for name, covariance in (("Theta", "K"), ("Theta_ab", "K_ab")):
+        if name not in recursion.names or name in start or covariance not in start:
+            continue
+        own = recursion.state[recursion.index(name)].initial.subs(c0, 1)
+        value = start[covariance]
+        if own != K1:
+            shift, whole = (first_value(K1, layer_1 | {"Q0": q}) for q in (0.0, 1.0))
+            if np.any(np.equal(whole, shift)):
+                raise MeanFieldError(
+                    f"{name} at layer 1 is not available: with sigma_w = 0 there, {covariance} does not know the "
+                    f"inputs that weights are trained by; give sigma_w > 0, or {name} in start."
+                )
+            value = first_value(own, layer_1 | {"Q0": (np.asarray(value, float) - shift) / (whole - shift)})
+        start = start | {name: value}
+    return start
 
 
 def _start(recursion: Recursion, sigma: dict, inputs: dict, points: int) -> np.ndarray:

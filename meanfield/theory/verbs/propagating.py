@@ -109,10 +109,13 @@ def _run(theory: Maps, point: ParameterPoint, rates: dict[str, Any], settings: d
             other = _run(theory, point, rates, settings | {"quantities": beside})
         recursion = theory.gradients.only(*columns(theory.gradients, wanted))
     elif rates or set(made_of(wanted)) & set(FINITE_WIDTH):
-        if point.pair:
+        of_width = set(made_of(wanted)) & set(FINITE_WIDTH)
+        if point.pair and of_width:
             raise MeanFieldError(f"{listed(FINITE_WIDTH)} are of one input here; leave correlation= out.")
-        from meanfield.correlators.derived import held_apart, prepared, refuse_zero
+        from meanfield.correlators.derived import held_apart, is_plain, prepared, refuse_zero
 
+        if not of_width and (point.pair or not is_plain(theory.block, theory.first)):
+            return _run(replace(theory, rated=tuple(rates)), point, rates, settings | {"quantities": wanted})
         if has_skip(theory.block):
             return _remembering(theory, point, wanted, rates, settings)
         made = made_of(wanted)

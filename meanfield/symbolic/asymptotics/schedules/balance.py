@@ -174,19 +174,24 @@ class Resting(Solution):
         return q, (S * square.subs(K, q) + c) / d
 
     def _near(self) -> str:
-        """Five digits of it, which tell it from other roots of the same equation."""
-        return self.ball().mid().str(5, radius=False)
+        """Five digits of it, which tell it from other roots of the same equation; none where symbols are left, or where
+        q comes to rest only at some numbers and not at these."""
+        try:
+            return self.ball().mid().str(5, radius=False) if self.is_number else ""
+        except MeanFieldError:
+            return ""
 
     def tex_inside(self):
         x, other = self.equation()
-        near = rf" \approx {self._near()}" if self.is_number else ""
+        near = self._near()
+        near = rf" \approx {near}" if near else ""
         which = rf"_{{{self.args[4] + 1}}}" if self.args[4] else ""  # the second from below
         return other, lambda body, write: rf"\left[ {write(x)} = {body}{near} \right]{which}"
 
     def _sympystr(self, printer):
         x, other = self.equation()
-        near = f", near {self._near()}" if self.is_number else ""
-        return f"root({x} = {printer._print(other)}{near})"
+        near = self._near()
+        return f"root({x} = {printer._print(other)}{f', near {near}' if near else ''})"
 
 
 class Correlated(Solution):

@@ -4,11 +4,16 @@ against the flow in log l from many starts."""
 import random
 from fractions import Fraction
 
+import mpmath as mp
 import numpy as np
 import pytest
 import sympy as sp
 
+import meanfield as mf
 from meanfield import MeanFieldError
+from meanfield.base.symbols import K, Z
+from meanfield.symbolic.asymptotics.schedules.balance import Resting
+from meanfield.symbolic.averages.node import average
 from tests.oracles.flow import follow
 from tests.symbolic.asymptotics.schedules.test_phase_tables import BETAS, SIGMAS, full, tables
 
@@ -125,3 +130,18 @@ def test_an_inner_bias_is_taken_from_a_resting_q():
     seen, size = K / far**b, float(sp.N(law.constant))
     assert law.exponent == sp.Rational(3, 4) and size == pytest.approx(seen, rel=2e-2)
     assert size + float(b2) != pytest.approx(seen, rel=2e-2)  # with the bias left in it
+
+
+def test_where_q_comes_to_rest_only_at_some_numbers():
+    """⟨log(1 + |z|)²⟩_q < q: at S = d nothing holds q, and a row that leaves this open is printed without digits."""
+    square = average(sp.log(1 + sp.Abs(Z[0])) ** 2, K)
+    lost, held = Resting(square, 1, 0, 1), Resting(square, 2, 0, 1)
+    assert ", near" not in str(lost) and ", near 0.40596" in str(held)
+    exact = mp.findroot(
+        lambda q: 2 * mp.quad(lambda z: mp.log(1 + z) ** 2 * mp.npdf(z, 0, mp.sqrt(q)) * 2, [0, 1, 4, 12]) - q, 0.4
+    )
+    assert abs(float(held) / exact - 1) < 1e-12
+    betas = {name: mf.Param(name) for name in ("beta_v", "beta_w", "beta_b", "beta_a")}
+    one = dict.fromkeys(("sigma_v", "sigma_w", "sigma_b", "sigma_a"), 1)
+    table = mf.derive("log(1+abs(z))", architecture="full_residual", **one, **betas).phase_table("K", "J")
+    assert "root(q" in str(table) and table.latex()
