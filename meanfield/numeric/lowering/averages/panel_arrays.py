@@ -14,7 +14,7 @@ import numpy as np
 
 from meanfield.numeric.lowering.averages.planes import PanelPlan
 from meanfield.numeric.lowering.text import interpreting
-from meanfield.numeric.lowering.text.helpers import helpers_for
+from meanfield.numeric.lowering.text.helpers import OUTWARDS, TOWARDS, helpers_for
 from meanfield.numeric.quadrature.rules import gauss_legendre
 
 MOST = 1000  # edges of a line, as in the text
@@ -76,7 +76,7 @@ def panels(lo: float, hi: float, points: np.ndarray, scales: np.ndarray, widest:
     while (at < hi).any() and len(edges) < MOST:
         ahead = points - at[:, None]
         above = ahead > 0
-        near = np.maximum(scales, np.where(above, 0.5 * ahead, -ahead))
+        near = np.maximum(scales, np.where(above, TOWARDS * ahead, -OUTWARDS * ahead))
         width = np.minimum(near.min(axis=1, initial=np.inf), widest)
         end = np.minimum(np.where(above, points, np.inf).min(axis=1, initial=np.inf), hi)
         reached = at + width
