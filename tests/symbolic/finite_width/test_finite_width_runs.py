@@ -312,7 +312,7 @@ LATE = mf.derive(
         (TANH["gaussian"], dict(quantities="V", input_ratio=0), "N_0/n"),
         (TANH["gaussian"], dict(quantities=("V", "K_ab"), correlation=0.5), "of one input"),
         (TANH["gaussian"], dict(quantities=("V", "J0")), "J0 was asked for with V"),
-        (SKIP, dict(quantities=("K", "Theta"), lambda_w=1), "Theta is not available: of networks with a skip"),
+        (SKIP, dict(quantities=("G1", "Theta"), lambda_w=1), "Theta is not available: of networks with a skip"),
         (mf.derive("tanh(A*z)", A="A"), dict(quantities="V", A=1), "A is a parameter of .* and a correlator"),
     ],
 )
