@@ -11,6 +11,7 @@ from meanfield.base.symbols import K, K_ab
 from meanfield.networks.records import Dense, Gate, LayerNorm, Network, Nonlinearity, Pool, Residual, Sequential, mlp
 from meanfield.symbolic import parity
 from meanfield.theory.depth_limits.inputs_apart import is_odd
+from meanfield.theory.queries.selection import selected
 
 TANH, SQUARE = Nonlinearity("tanh"), Nonlinearity("z**2")
 PLACE = {"sigma_w": 1.1, "sigma_b": 0}
@@ -115,3 +116,13 @@ def test_kernels_of_opposite_rows(affine):
     np.testing.assert_allclose(ahead.K, -back.K, rtol=1e-13)
     same = np.allclose(ahead.Theta, -back.Theta, rtol=1e-13)
     assert same != affine
+
+
+def test_an_even_first_step_is_seen_and_a_skip_is_not():
+    """|z| and a product of odd functions forget the sign of K_ab; tanh, a skip and 1 + z³ do not."""
+    names = ("K_ab", "Theta_ab")
+    cases = (("abs", 0, True), ("z*tanh(z)", 0, True), ("tanh", 0, False), ("abs", 1, False), ("1+z**3", 0, False))
+    for phi, skip, even in cases:
+        theory = mf.derive(phi, mu=skip) if skip else mf.derive(phi)
+        recursion = selected(theory, ("K_aa", "K_bb", *names))
+        assert parity.is_even(recursion, names, {"sigma_b": 1}) == even, (phi, skip)
