@@ -37,15 +37,15 @@ def gradients(network: TheoryAtNumbers, X: np.ndarray, Y: np.ndarray | None, nam
     except NotCovered:
         loop = None
     if loop is not None:
-        scale, shift = network.begin
-        K_ab, first = np.empty(out.shape[:2]), np.zeros(len(X), dtype=np.int64)
-        inner_products.gram(left.X, np.ascontiguousarray(right.X.T), first, scale / X.shape[1], shift, K_ab)
-        held = {v.name: np.array(network.started(v.initial, K_ab), order="C") for v in loop.plan.state}
-        flags = np.zeros(K_ab.shape, dtype=np.uint8)
+        first = np.zeros(len(X), dtype=np.int64)
+        q = np.empty(out.shape[:2])
+        inner_products.gram(left.X, np.ascontiguousarray(right.X.T), first, 1 / X.shape[1], 0.0, q)
+        held = {v.name: np.array(network.started(v.initial, q), order="C") for v in loop.plan.state}
+        flags = np.zeros(q.shape, dtype=np.uint8)
         if network.depth > 1:
             sides = []
             for side in (left, right):
-                brought = network.brought(loop, side.K)
+                brought = network.brought(loop, side.K, _mean_square(side.X))
                 sides.append((brought, loop.series(brought), loop.outside(brought)))
             (NA, EA, bad_a), (NB, EB, bad_b) = sides
             flags[np.flatnonzero(bad_a)] = 2
@@ -70,10 +70,13 @@ def diagonal(network: TheoryAtNumbers, X: np.ndarray, symbols: tuple[sp.Symbol, 
     """The derivatives of single inputs, (inputs, parameters)."""
     quantities = ("K", "Theta") if network.theta else ("K",)
     recursion = with_tangents(network.theory.one_input.only(*quantities), symbols)
-    K = side_of(network, X).K
-    found = network.followed(lower(recursion), K)
+    found = network.followed(lower(recursion), side_of(network, X).K, q=_mean_square(X))
     which = "Theta" if network.theta else "K"
     return np.stack([found[recursion.index(f"d{which}_by_{p.name}"), -1] for p in symbols], axis=1)
+
+
+def _mean_square(X: np.ndarray) -> np.ndarray:
+    return np.square(X).sum(axis=1) / X.shape[1]
 
 
 def _same(network: TheoryAtNumbers, left: Side, right: Side, square: bool, symbols, out, left_over) -> None:

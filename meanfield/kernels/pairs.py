@@ -27,13 +27,13 @@ SAME = 1e-10  # 1 - c of inputs that may be equal
 def side_of(network: TheoryAtNumbers, X: np.ndarray) -> Side:
     """A side of rows X."""
     scale, shift = network.begin
-    K = np.empty(len(X))
-    (numpy_sums if len(X) ** 2 <= numpy_sums.SMALL else inner_products).norms(X, K)
-    K = K * (scale / X.shape[1]) + shift
+    norms = np.empty(len(X))
+    (numpy_sums if len(X) ** 2 <= numpy_sums.SMALL else inner_products).norms(X, norms)
+    K = norms * (scale / X.shape[1]) + shift
     refuse_underflow(X, K[None], 1, scale)
     if network.depth > 1:
         network.refuse_zero(K[None])
-    last = network.alone(K)
+    last = network.alone(K, *(norms * (a / X.shape[1]) + b for a, b in [*network.lines.values()][1:]))
     gone = (last["K"] == 0) & (K > 0)
     if gone.any() and (network.alone(np.ones(1))["K"] > 0).all():  # 0 of a network that is not 0 is less than a double
         refuse_underflow(X, np.where(gone, SMALLEST / 2, last["K"])[None], network.depth, 0.0)
@@ -57,11 +57,16 @@ def block_of(network: TheoryAtNumbers, left: Side, right: Side, same: bool, dist
     loops: Any = numpy_sums if shape[0] * shape[1] <= numpy_sums.SMALL else inner_products
     K_ab, flags = np.empty(shape), np.zeros(shape, dtype=np.uint8)
     first = np.arange(1, shape[0] + 1) if same else np.zeros(shape[0], dtype=np.int64)
-    loops.gram(left.X, np.ascontiguousarray(right.X.T), first, scale, shift, K_ab)
+    columns = np.ascontiguousarray(right.X.T)
+    loops.gram(left.X, columns, first, scale, shift, K_ab)
     opposite = loops.opposite(K_ab, left.K, right.K, LEAST, first)
     least = LEAST if distances or network.block is None else network.block.least
     loops.close_at_start(K_ab, left.K, right.K, max(least, SAME), first, flags)
-    held = {"K_ab": K_ab} | ({"Theta_ab": network.trained(K_ab)} if network.theta else {})
+    lines = {n: (a / left.X.shape[1], b) for n, (a, b) in network.lines.items()}
+    held = {n: K_ab.copy() if n != "K_ab" else K_ab for n in lines}
+    for n in lines:
+        if lines[n] != lines["K_ab"]:
+            loops.gram(left.X, columns, first, *lines[n], held[n])
     if network.block is None:
         flags[:] = 2
     elif network.depth > 1:
@@ -74,7 +79,7 @@ def block_of(network: TheoryAtNumbers, left: Side, right: Side, same: bool, dist
         found["distance"] = np.empty(shape)
         worst = loops.distances(K_ab, left.last["K"], right.last["K"], first, flags, found["distance"])
     where = inner_products.flagged(flags, first)
-    said = one_by_one(network, left, right, where, (scale, shift), found) if where[0].size else (0.0, 0.0, 0.0)
+    said = one_by_one(network, left, right, where, lines, found) if where[0].size else (0.0, 0.0, 0.0)
     *blurred, read = said
     lost = blurred[0] == np.inf
     known = found["K_ab"] if not network.mirrors else np.where(flags, 0.0, found["K_ab"])

@@ -27,34 +27,35 @@ ASKS = 3  # flag of a pair that asks for a box, or for averages of its own
 STEP = 150.0  # work of one layer of one pair, in layers of a plain recursion
 
 BLUR = 2 * np.finfo(float).eps  # of a tilt and of what one input has across another
+FACING = 1e3  # K/distance up to which a rounding of 1 + c is within what `bounds` allow
 COLLINEAR = 1e-16  # the cosine of a tilt that is ±π/2 to rounding
 Missed = tuple[float, float, float]  # of pairs that are followed one by one: by distances, by K, in each layer
 Box = tuple[int, tuple[int, int]]  # an expansion, and one of its boxes
 
 
 def one_by_one(
-    network: TheoryAtNumbers, left: Side, right: Side, where, line: tuple[float, float], found: dict
+    network: TheoryAtNumbers, left: Side, right: Side, where, lines: dict[str, tuple[float, float]], found: dict
 ) -> Missed:
     """Pairs that the blocks leave out, into the arrays of `found`; inf if some of them are followed by their
     covariance, else what distances miss (and what K) where functions that jump see shares of directions; and what
-    each layer misses of pairs that are read off tables near full correlation. where: their rows and columns; line:
-    (scale/N_0, shift).
+    each layer misses of pairs that are read off tables near full correlation. where: their rows and columns; lines:
+    (scale/N_0, shift) of K_ab and Theta_ab.
 
     Opposite pairs of an odd network are those of x and -y, which are close; an even first map does not know y from -y.
     """
-    K_ab = np.empty(where[0].size)
-    inner_products.products(left.X, right.X, where[0], where[1], line[0], line[1], K_ab)
+    K_ab, (scale, shift) = np.empty(where[0].size), lines["K_ab"]
+    inner_products.products(left.X, right.X, where[0], where[1], scale, shift, K_ab)
     opposite = K_ab < 0
     if not opposite.any() or not (network.mirrors or network.even):
-        return _one_by_one(network, left, right, where, line, found)
-    sides, ends = (left, right), line
-    if not network.mirrors and line[1] > 0:  # the bias is one more entry of the rows, which turns with them
-        bias = math.sqrt(line[1] / line[0])
-        sides, ends = (_with_entry(left, bias), _with_entry(right, bias)), (line[0], 0.0)
+        return _one_by_one(network, left, right, where, lines, found)
+    sides, ends = (left, right), lines
+    if not network.mirrors and shift > 0:  # the bias is one more entry of the rows, which turns with them
+        bias = math.sqrt(shift / scale)
+        sides, ends = (_with_entry(left, bias), _with_entry(right, bias)), {n: (a, 0.0) for n, (a, _) in lines.items()}
     straight, turned = (tuple(w[here] for w in where) for here in (~opposite, opposite))
     lost = [_one_by_one(network, sides[0], replace(sides[1], X=-sides[1].X), turned, ends, found)]
     if straight[0].size:
-        lost.append(_one_by_one(network, left, right, straight, line, found))
+        lost.append(_one_by_one(network, left, right, straight, lines, found))
     if network.mirrors:
         for n in network.names:
             found[n][turned] *= -1
@@ -69,14 +70,16 @@ def _with_entry(side: Side, entry: float) -> Side:
     return replace(side, X=np.hstack([side.X, np.full((len(side.X), 1), entry)]))
 
 
-def _one_by_one(network: TheoryAtNumbers, left: Side, right: Side, where, line, found) -> Missed:
+def _one_by_one(network: TheoryAtNumbers, left: Side, right: Side, where, lines, found) -> Missed:
     """Pairs that the blocks leave out, in place; inf if some of them are followed by their covariance, else what
     distances and K miss: the cosine of a tilt near ±π/2 is known to a rounding of 1, and each jump takes a root. The
     third is what tables near full correlation, or averages of single pairs, miss in a layer."""
-    distance, tilt = np.empty(where[0].size), np.empty(where[0].size)
+    distance, tilt, (scale, shift) = np.empty(where[0].size), np.empty(where[0].size), lines["K_ab"]
     a, b = where[0], where[1]
-    inner_products.apart(left.X, right.X, a, b, line[0], line[1], left.K, right.K, distance, tilt)
+    inner_products.apart(left.X, right.X, a, b, scale, shift, left.K, right.K, distance, tilt)
     same = distance == 0.0
+    if scale == 0 < max(of_n[0] for of_n in lines.values()):  # one K, but Theta tells the inputs apart
+        same[:] = False
     twins = tuple(w[same] for w in where)
     own: dict[str, Any] = {"distance": np.zeros(len(left.X)), "K_ab": left.last["K"]}
     own["Theta_ab"] = left.last.get("Theta")
@@ -90,35 +93,44 @@ def _one_by_one(network: TheoryAtNumbers, left: Side, right: Side, where, line, 
     KX, KY = left.K[where[0]], right.K[where[1]]
     K_ab = np.empty(rest.size)
     a, b = where[0], where[1]
-    inner_products.products(left.X, right.X, a, b, line[0], line[1], K_ab)
+    inner_products.products(left.X, right.X, a, b, scale, shift, K_ab)
     turned, size = distance * np.cos(tilt) ** 2, np.sqrt(KX) * np.sqrt(KY)
     K_ab = np.where(turned < 2 * size, size - turned / 2, K_ab)
+    begin = {"distance": distance, "tilt": tilt, "K_ab": K_ab}
+    for n in network.names[1:]:
+        begin[n], of_n = K_ab.copy(), lines[n]
+        if of_n != lines["K_ab"]:
+            inner_products.products(left.X, right.X, a, b, of_n[0], of_n[1], begin[n])
     out = {n: np.empty(rest.size) for n in ("distance", *network.names)}
     left_over = np.arange(rest.size)
     if network.depth == 1:
-        out = {"distance": distance, "K_ab": K_ab, "Theta_ab": network.trained(K_ab)}
+        out = begin
         left_over = left_over[:0]
     else:
         with DERIVING:
             loop = network.few
         if loop is not None:
-            begin = {"distance": distance, "tilt": tilt, "K_ab": K_ab, "Theta_ab": network.trained(K_ab)}
             share = min(1.0, left.K.size * right.K.size / network.pairs)
             flags, read = _followed(network, loop, KX, KY, begin, share, out)
             left_over = np.flatnonzero(flags)
     if left_over.size:
-        more, lost = network.engine(*(v[left_over] for v in (KX, KY, K_ab, distance, tilt)))
+        more, lost = network.engine(KX[left_over], KY[left_over], **{n: v[left_over] for n, v in begin.items()})
         for n, values in more.items():
             out[n][left_over] = values
     for n, values in found.items():
         values[where] = out[n]
+    blunt, facing = 0.0, K_ab < 0
+    if network.depth > 1 and "distance" in found and facing.any() and not lost:
+        size_2 = network.facing(np.concatenate([KX[facing], KY[facing]]))
+        if size_2 > FACING:
+            blunt = BLUR * size_2 * network.growth(np.concatenate([left.X, right.X]))
     jumps = network.block is not None and network.block.least >= 0 and not network.theta
     if lost or not jumps or network.depth == 1:
-        return (np.inf if lost else 0.0), 0.0, read
+        return (np.inf if lost else blunt), 0.0, read
     across = np.abs(np.cos(tilt))  # below a rounding of the tilt the two are collinear
     missed = np.where(across > COLLINEAR, BLUR / np.maximum(across, COLLINEAR), 0.0)
     gap = np.minimum(1.0, 0.5 * turned / np.maximum(size, 1e-290))
-    return float(missed.max()), float((2 * missed * gap**0.5 ** (network.depth - 1)).max()), read
+    return float(missed.max()) + blunt, float((2 * missed * gap**0.5 ** (network.depth - 1)).max()), read
 
 
 def _followed(

@@ -22,9 +22,9 @@ from meanfield.kernels.compiled import Planned, block_loop, few_loop
 from meanfield.kernels.loops.plans import NotCovered
 from meanfield.kernels.sides import JUMPS, refuse_divergence, sample
 from meanfield.numeric.lowering.assembly import Lowered, lower
-from meanfield.numeric.run.depth_iteration import first_value
+from meanfield.numeric.run.depth_iteration import affine, first_value
 from meanfield.symbolic.parity import is_even, is_odd
-from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.recursion import Recursion, c0
 from meanfield.theory.queries.architecture_maps import Maps, described
 from meanfield.theory.queries.selection import selected
 from meanfield.theory.queries.zero_inputs import jumps_at_zero
@@ -144,65 +144,53 @@ class TheoryAtNumbers:
     def even(self) -> bool:
         """Whether preactivations at layer 1 that are opposite to those of y give the K, Theta and distance of y: how
         far these are from x's has digits that 1 - c of (x, y) does not have."""
-        steady = self._trains[1] == 0 if self.theta else True  # Theta_ab has the sign of K_ab
+        (a, b), (c, d) = self.begin, self.lines[self.names[-1]]
+        steady = a * d == b * c  # Theta_ab has the sign of K_ab
         return self.block is not None and self.depth > 1 and steady and self.begin[0] > 0 and self._mirrored(is_even)
 
     @cached_property
     def begin(self) -> tuple[float, float]:
         """(scale, shift) with K¹_ab = scale·x_a·x_b/N_0 + shift."""
-        initial = self.theory.one_input.state[0].initial
-        known = {n: float(v[0]) for n, v in self.given.items()}
-        shift, whole = (float(first_value(initial, known | {"Q0": q})) for q in (0.0, 1.0))
-        return whole - shift, shift
+        return self._line(self.theory.one_input.state[0].initial)
 
     @cached_property
-    def _trains(self) -> tuple[float, float]:
-        """(a, b) with Theta = a K + b at layer 1."""
-        if not self.theory.rated:
-            return 1.0, 0.0
-        scale, shift = self.begin
-        own = dict(zip(("lambda_w", "lambda_b"), self.begin)) | {n: float(self.given[n][0]) for n in self.theory.rated}
-        w, b = own["lambda_w"], own["lambda_b"]
-        if scale == 0 < w:
-            raise MeanFieldError(
-                "Theta is not available where sigma_w = 0 and lambda_w > 0 at layer 1: K does not know the inputs that "
-                "its weights are trained by; give sigma_w > 0."
-            )
-        factor = w / scale if w else 0.0
-        return factor, b - factor * shift
+    def lines(self) -> dict[str, tuple[float, float]]:
+        """The same of every quantity between two inputs: (scale, shift) by its name."""
+        return {n: self._line(self.recursion.state[self.recursion.index(n)].initial) for n in self.names}
 
-    def trained(self, K: np.ndarray) -> np.ndarray:
-        """Theta at layer 1, of inputs and of pairs, from K there."""
-        factor, shift = self._trains
-        return factor * K + shift if self.theory.rated else K.copy()
+    def _line(self, formula: sp.Expr) -> tuple[float, float]:
+        at_layer_1 = {n: float(v[0]) for n, v in self.given.items()}
+        scale, shift = affine(formula.subs(c0, 1), at_layer_1)
+        return float(scale), float(shift)
 
-    def started(self, formula: sp.Expr, K: np.ndarray) -> np.ndarray:
-        """A start as a function of the inputs' covariance, from K or K_ab at layer 1."""
-        scale, shift = self.begin
+    def started(self, formula: sp.Expr, q: np.ndarray) -> np.ndarray:
+        """A value at layer 1, from the products of inputs q = x_a·x_b/N_0."""
         known = {n: float(v[0]) for n, v in self.given.items()}
-        Q0 = (K - shift) / scale if scale > 0 else np.zeros_like(K)
-        return np.broadcast_to(first_value(formula, known | {"Q0": Q0, "c0": 1.0}), K.shape)
+        return np.broadcast_to(first_value(formula, known | {"Q0": q, "c0": 1.0}), q.shape)
 
-    def brought(self, loop: Planned, K: np.ndarray) -> np.ndarray:
-        """What inputs bring to every layer, (numbers, layers, inputs); K: at layer 1."""
-        out = self.followed(loop.inputs, K, loop.auxiliary)
+    def brought(self, loop: Planned, K: np.ndarray, q: np.ndarray | None = None) -> np.ndarray:
+        """What inputs bring to every layer, (numbers, layers, inputs); K, q: as in `followed`."""
+        out = self.followed(loop.inputs, K, loop.auxiliary, q)
         return np.ascontiguousarray(out[[0, *range(len(out) - loop.auxiliary, len(out))]])
 
-    def followed(self, inputs: Lowered, K: np.ndarray, auxiliary: int = 0) -> np.ndarray:
-        """The state of single inputs at every layer, (variables, layers, inputs); beside: variables without a start."""
+    def followed(self, inputs: Lowered, K: np.ndarray, auxiliary: int = 0, q: np.ndarray | None = None) -> np.ndarray:
+        """The state of single inputs at every layer, (variables, layers, inputs); K: at layer 1; auxiliary: variables
+        without a start; q: Q0, where there are more than K and these."""
         state = inputs.recursion.state
         start = np.zeros((K.size, len(state)))
-        for i, v in enumerate(state[: len(state) - auxiliary]):
-            start[:, i] = K if i == 0 else self.started(v.initial, K)
+        start[:, 0] = K
+        for i, v in enumerate(state[1 : len(state) - auxiliary], start=1):
+            assert q is not None
+            start[:, i] = self.started(v.initial, q)
         with PARALLEL:
             out, diverged = inputs.run(start, self.rows(inputs.parameters, K.size), self.depth, False, True)
         refuse_divergence(diverged, out[:, :, 0])
         return out.transpose(2, 1, 0)
 
-    def alone(self, K: np.ndarray) -> dict[str, np.ndarray]:
-        """K (and Theta) of inputs by themselves at the last layer."""
+    def alone(self, K: np.ndarray, Theta: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """K (and Theta) of inputs by themselves at the last layer, from those at layer 1 (Theta: K)."""
         names = ("K", "Theta") if self.theta else ("K",)
-        found = self._run(names, {"K": K} | ({"Theta": self.trained(K)} if self.theta else {}))
+        found = self._run(names, {"K": K} | ({"Theta": K if Theta is None else Theta} if self.theta else {}))
         return {n: np.ascontiguousarray(getattr(found, n)[..., -1]) for n in names}
 
     def _run(self, quantities: tuple[str, ...], start: dict[str, np.ndarray]):
@@ -249,6 +237,17 @@ class TheoryAtNumbers:
         with np.errstate(all="ignore"):
             return float(np.nanmax(found.Theta[..., -1] / found.K[..., -1], initial=1.0))
 
+    def facing(self, K: np.ndarray) -> float:
+        """The largest K/distance at layer 2 of opposite inputs, from K at layer 1: their distance does not say 1 + c,
+        so that an almost even first map keeps as many digits fewer. ⟨f_a f_b⟩ of odd f has the sign of c: no inputs
+        with c < 0 are closer."""
+        K = np.unique(K)[:: max(1, K.size // 16)]
+        values = tuple((n, v if np.ndim(v) == 0 else v[:2]) for n, v in self.values)
+        found = replace(self, depth=2, values=values)._run(("K_aa", "K_bb", "K_ab"), {"K_aa": K, "K_bb": K, "K_ab": -K})
+        own = found.K_aa[..., -1]
+        with np.errstate(all="ignore"):
+            return float(np.nanmax(own / (2 * (own - found.K_ab[..., -1])), initial=0.25))
+
     def refuse_zero(self, K: np.ndarray) -> None:
         """A sentence where an input is 0 and φ jumps there. K: (layers, inputs) from layer 1 on."""
         zero = np.argwhere(K == 0)
@@ -259,14 +258,14 @@ class TheoryAtNumbers:
             "no limit of averages at small K; leave that input out, or take sigma_b > 0."
         )
 
-    def engine(self, KX, KY, K_ab, distance, tilt) -> tuple[dict[str, np.ndarray], bool]:
+    def engine(self, KX, KY, distance, tilt, K_ab, Theta_ab=None) -> tuple[dict[str, np.ndarray], bool]:
         """Pairs by the two-input recursions of `propagate`, and whether their distance is a difference of covariances,
         because none of these recursions follows it."""
         parts, lost = [], False
         for at in range(0, KX.size, ENGINE):
             here = slice(at, at + ENGINE)
             norms = {"K_aa": KX[here], "K_bb": KY[here]}
-            between = {"K_ab": K_ab[here]} | ({"Theta_ab": self.trained(K_ab[here])} if self.theta else {})
+            between = {"K_ab": K_ab[here]} | ({"Theta_ab": Theta_ab[here]} if self.theta else {})
             if self.near is not None:
                 try:
                     start = norms | {"distance": distance[here], "tilt": tilt[here]} | between

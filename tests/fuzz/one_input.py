@@ -112,7 +112,9 @@ def phase(s: Session) -> None:
     answer = s.ask(call)
     K1 = at.w**2 * float(norm) + at.b**2
     end, here = of.settled(K1, at.w, at.b)
-    K = math.inf if answer.fixed_point is None else number(answer.fixed_point.K)
+    point = answer.fixed_point
+    kept = point is not None and point.stability == "neutral"  # every K is a fixed point
+    K = math.inf if point is None else K1 if kept else number(point.K)
     text, chi = f"theory.{call}", number(answer.chi_J)
     if here is not None and abs(here.chi_K) < 0.9999:
         near_one = 1e-9 / (1 - abs(here.chi_K))
@@ -127,7 +129,6 @@ def phase(s: Session) -> None:
             close("chi_J at K* = 0", s, call, chi, at.w**2 * (a * a + b * b) / 2 + of.skip**2, 1e-9)
     if of.normed and of.name == "act":
         return
-    point = answer.fixed_point
     if point is not None and s.rng.random() < 0.4:
         others = s.ask(f"fixed_points({at.text})", needed=False)
         if others is not None and point.stability != "neutral":

@@ -182,11 +182,11 @@ def kernel_of_ramps(c: float) -> float:
 
 def decayed(of: Net, w: float, norm: float, c0: float, depth: int) -> tuple[float, float, float] | None:
     """(log K, log J, c) at a depth, by quadrature while K matters and by the slopes of φ at 0 from there on; None where
-    K does not fall fast enough to be followed."""
+    K does not fall fast enough to be followed, or rises to where the quadrature does not follow the gap."""
     state = of.start_pair(w, 0.0, norm, norm, c0 * norm, 2 * norm * (1 - c0))
     one, layer = One(state.K_aa), 1
     while layer < depth and one.K > 1e-24:
-        if layer > 160:
+        if layer > 160 or state.gap_error > 1e-10:
             return None
         state = of.two(state, w, 0.0)
         one = of.one(one, w, 0.0)

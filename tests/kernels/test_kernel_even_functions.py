@@ -3,11 +3,14 @@ than a double of f(0) holds. References are closed forms in 80 digits."""
 
 from __future__ import annotations
 
+import math
+
 import mpmath as mp
 import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.kernels import single_pairs
 from meanfield.kernels.loops import hermite_series
 from meanfield.kernels.theory_at_numbers import TheoryAtNumbers
 from meanfield.numeric.lowering.distances import unequal_norm_distance
@@ -100,6 +103,7 @@ def test_what_was_lost(monkeypatch):
     """1 + c from 1 - c; coefficients beside f(0); differences of averages that are all f(0)²."""
     with monkeypatch.context() as patch:
         patch.setattr(TheoryAtNumbers, "even", False)
+        patch.setattr(single_pairs, "FACING", math.inf)
         with pytest.raises(AssertionError, match=r"the distance of row 1?[0-9] by"):
             assert_distances("exp(-z**2)", 1e-3, 0.0, 2)
     with monkeypatch.context() as patch:
@@ -115,3 +119,23 @@ def test_what_was_lost(monkeypatch):
         patch.setattr("meanfield.numeric.lowering.distances.distance_functions.require_usable", lambda *_: None)
         with pytest.raises(AssertionError, match="the distance of row"):
             assert_distances("3*cos(z)", 1e-6, 0.0, 2)
+
+
+@pytest.mark.parametrize("share", [1e-6, 1e-4])
+def test_an_almost_even_function_says_what_opposite_inputs_lose(share, monkeypatch):
+    """z² + share·z moves opposite inputs by 2·share·z: 1 + c counts, which 1 - c knows to a rounding of 1."""
+    X = np.array([[1.0, 0.5, -0.3], [-1.0, -0.5 + 1e-5, 0.3]])
+    theory = mf.derive(f"z**2+{share!r}*z")
+    with mp.workdps(60):
+        x = [[mp.mpf(v) for v in row] for row in X]
+        A, B, C = (sum(a * b for a, b in zip(x[i], x[j])) / 3 for i, j in ((0, 0), (1, 1), (0, 1)))
+        exact = float(3 * A * A + 3 * B * B - 2 * A * B - 4 * C * C + mp.mpf(share) ** 2 * (A + B - 2 * C))
+
+    def holds() -> bool:
+        found = theory.kernel(X, sigma_w=1, sigma_b=0, depth=2, quantities=("K", "distance"))
+        assert found.error["distance"] < 1e-14 / share**2
+        return abs(found.distance[0, 1] / exact - 1) < found.error["distance"]
+
+    assert holds()
+    monkeypatch.setattr(single_pairs, "FACING", math.inf)
+    assert not holds()

@@ -103,10 +103,33 @@ def test_networks_have_the_same_theta():
     assert abs(seen.mean[-1] - other) / np.hypot(seen.standard_error[-1], found * 2 / 400) > 4
 
 
+def test_weights_that_start_at_zero_are_trained_by_the_inputs():
+    """σ_w = 0 at layer 1: K there is σ_b² for all, and Theta is λ_w x·y/N_0 + λ_b."""
+    w, b, lw, lb = [0.0, 1.2, 0.9], [1.0, 0.1, 0.2], [0.7, 1.9, 0.3], [0.5, 0.0, 1.5]
+    found = mf.derive("erf").kernel(X, sigma_w=w, sigma_b=b, depth=3, lambda_w=lw, lambda_b=lb, layerwise=True).Theta
+    assert_close(found, summed(erf_averages, X, w, b, lw, lb))
+    with pytest.raises(AssertionError, match="Theta is off"):
+        assert_close(found, summed(erf_averages, X, w, b, [0.7 + 1e-9, *lw[1:]], lb))
+
+
+@pytest.mark.parametrize("sigma_b", [1e3, 1e5])
+def test_a_large_bias_leaves_products_of_inputs_their_digits(sigma_b):
+    """K is σ_b² to six digits or more; the distance and, with λ_b = 0, Theta are those of the inputs alone."""
+    rows = np.concatenate((X, -X[:2], X[:1] + 1e-5))
+    own = ((rows[:, None] - rows[None]) ** 2).sum(axis=2)
+    for shown in (own, own * (1 + 1e-10)):
+        found = mf.derive("erf").kernel(rows, sigma_w=1.3, sigma_b=sigma_b, depth=1, quantities=("distance",))
+        off = np.abs(found.distance / np.where(own > 0, 1.3**2 * shown / 5, 1.0) - (own > 0)).max()
+        assert (off < found.error["distance"]) == (shown is own)
+    at = dict(sigma_w=1.3, sigma_b=sigma_b, lambda_w=0.8, lambda_b=0.0)
+    found = mf.derive("erf").kernel(rows, depth=1, **at).Theta
+    assert_close(found, 0.8 * rows @ rows.T / 5, 1e-15)
+    with pytest.raises(AssertionError, match="Theta is off"):
+        assert_close(found + 1e-16 * sigma_b**2, 0.8 * rows @ rows.T / 5, 1e-15)  # what a·K + b leaves
+
+
 def test_what_cannot_be_is_refused():
     theory = mf.derive("erf")
-    with pytest.raises(mf.MeanFieldError, match="sigma_w = 0 and lambda_w > 0 at layer 1"):
-        theory.kernel(X, sigma_w=[0.0, 1, 1], sigma_b=1.0, depth=3, lambda_w=1, layerwise=True)
     with pytest.raises(mf.MeanFieldError, match="lambda_b must be ≥ 0"):
         theory.kernel(X, sigma_w=1, sigma_b=0, depth=3, lambda_b=-1)
     with pytest.raises(mf.MeanFieldError, match=r"lambda_w=\[1, 2\] is a list"):

@@ -248,7 +248,7 @@ def test_pairs_that_no_average_serves_are_told_apart(monkeypatch):
 
     left = []
 
-    def engine(self, KX, *_):
+    def engine(self, KX, *_, **__):
         left.append(KX.size)
         pytest.fail("left over")
 

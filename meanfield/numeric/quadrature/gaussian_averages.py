@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -40,7 +41,6 @@ FAR = 38.6  # beyond, the density is 0 in double precision
 MOST_PANELS = 20_000
 BLOCK = 400  # K at a time, so that memory stays small
 FLAT = 2.0**-28  # of a standard deviation: up to there its density is constant
-REPEATED, MOST_REPEATED = 40, 2000  # K from which on densities are kept, and how many panels of them (30 MB)
 SUSPECT = 1e-12  # the last Chebyshev coefficient of a cell, relative to its values, at which the cell is looked at
 LEAST = 1e-290  # values below count as 0
 MOST_SPLITS = 12  # a cell is cut into 2^12 at most: e^{-c²/2K} near the least double needs 2^8
@@ -329,33 +329,40 @@ def _wave_values(expr, z, middle, half, n, sigma):
     return total
 
 
+Panels = dict[tuple[bytes, bytes], np.ndarray]
+_panels: ContextVar[Panels | None] = ContextVar("densities of panels, while a table is built", default=None)
+
+
 def densities(z: np.ndarray, K: np.ndarray, sigma: float, gap: float, order: int) -> np.ndarray:
     """sigma times the density of N(0, K) at places z > 0, (K, z); with a gap, times e^{gap²/2K}; order: of a panel.
 
-    Panels double, and so do tables' octaves: σ → 2σ, z → 2z repeats all numbers, bit for bit, and most of them are met
-    again in the next octave but one.
+    Panels double, and so do a table's octaves: σ → 2σ, z → 2z repeats all numbers, bit for bit, and most of them are
+    met again in the next octave but one.
     """
-    if gap or len(K) < REPEATED:
+    kept = _panels.get()
+    if gap or kept is None:
         density = np.exp(np.minimum(-0.5 * (z - gap) * (z + gap) / K[:, None], 0.0))  # inside the gap f is 0
         density *= (sigma / np.sqrt(2 * np.pi * K))[:, None]
         return density
     power = math.frexp(sigma)[1]
     z, K, sigma = np.ldexp(z, -power), np.ldexp(K, -2 * power), math.ldexp(sigma, -power)
     factor, out = (sigma / np.sqrt(2 * np.pi * K))[:, None], np.empty((len(K), z.size))
-    known, own = _repeated, K.tobytes()
-    if len(known) > MOST_REPEATED:
-        known.clear()
+    own = K.tobytes()
     for i in range(0, z.size, order):
         part = z[i : i + order]
         key = own, part.tobytes()
-        found = known.get(key)
+        found = kept.get(key)
         if found is None:
-            found = known[key] = np.exp(-0.5 * part * part / K[:, None]) * factor
+            found = kept[key] = np.exp(-0.5 * part * part / K[:, None]) * factor
         out[:, i : i + order] = found
     return out
 
 
-_repeated: dict[tuple[bytes, bytes], np.ndarray] = {}
+def flat_panels(z: np.ndarray, K: np.ndarray, order: int) -> int:
+    """How many of the first places, whole panels, lie where e^{-z²/2K} is 1 for a double, so that all K see one sum: of
+    a table up to 2^1000 that is nearly all there is."""
+    varies = z >= FLAT * math.sqrt(K.min())
+    return int(varies.argmax() if varies.any() else varies.size) // order * order
 
 
 def gaussian_average(
@@ -374,10 +381,8 @@ def gaussian_average(
             sigma = math.sqrt(k.max())
             z, v = _samples(expr, rule, sigma, modulus)
             value = np.empty_like(k)
-            # where e^{-z²/2K} is 1 for a double all K see one sum: of a table up to 2^1000 that is nearly all there is
-            flat = z >= FLAT * math.sqrt(k.min())
-            n = int(flat.argmax() if flat.any() else flat.size) // rule.order * rule.order if not gap else 0
-            inside, z, v = v[:n].sum(), z[n:], v[n:]
+            n = 0 if gap else flat_panels(z, k, rule.order)
+            flat, z, v = v[:n].sum(), z[n:], v[n:]
             finite = bool(np.isfinite(v).all())
             for i in range(0, len(k), BLOCK):
                 part = k[i : i + BLOCK]
@@ -389,7 +394,7 @@ def gaussian_average(
                     density = np.where(density == 0, 0.0, v * density)
                 value[i : i + BLOCK] = density.sum(axis=1)
             if n:
-                value += inside * (sigma / np.sqrt(2 * np.pi * k))
+                value += flat * (sigma / np.sqrt(2 * np.pi * k))
             out[mask] = value
     return out
 
@@ -443,6 +448,14 @@ class PolynomialTable:
 
 def build_table(function, first: int = LOW, last: int = HIGH) -> PolynomialTable:
     """The table of `function` (vectorised, K → value) over octaves first … last; cut where values stop being finite."""
+    token = _panels.set({})
+    try:
+        return _built(function, first, last)
+    finally:
+        _panels.reset(token)
+
+
+def _built(function, first: int, last: int) -> PolynomialTable:
     t, to_power = chebyshev_to_power(DEGREE)
     cells = np.arange(CELLS_PER_OCTAVE)
     rows, overflow = [], False

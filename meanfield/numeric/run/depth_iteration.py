@@ -17,7 +17,7 @@ from meanfield.base.answers.results import MeanFieldError, Status, one_line
 from meanfield.base.arguments import position_of, refuse_not_real, shown, whole
 from meanfield.base.budgets import require_memory, require_steps
 from meanfield.base.quantities import QUANTITIES, QUOTIENTS, VARIANCES
-from meanfield.base.symbols import KEYWORDS, L, parameter
+from meanfield.base.symbols import KEYWORDS, Q0, L, parameter
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.quadrature.evaluation import on_arrays
 from meanfield.numeric.run.starts import NAMES, pair_start, two_norms_start
@@ -465,23 +465,29 @@ def first_value(formula: sp.Expr, values: dict[str, Any]) -> Any:
         return _function(formula, symbols)(*[values[s.name] for s in symbols])
 
 
+def affine(formula: sp.Expr, values: dict[str, Any]) -> tuple[Any, Any]:
+    """(a, b) of a value at layer 1 that is a·Q0 + b, by itself: of the difference of two values a large b leaves a few
+    digits."""
+    return first_value(formula.diff(Q0), values), first_value(formula.subs(Q0, 0), values)
+
+
 def _with_tangents(recursion: Recursion, start: dict[str, Any], layer_1: dict[str, Any]) -> dict[str, Any]:
     """Where covariances at layer 1 were given, Theta there is that of inputs that have them: σ_w² q + σ_b² is K of
-    q = Q0, and K_ab of their product."""
+    q = Q0, and K_ab of their product, so that λ_w q + λ_b is Theta of either."""
+    initial = {v.name: v.initial.subs(c0, 1) for v in recursion.state}
     K1 = recursion.state[0].initial
     for name, covariance in (("Theta", "K"), ("Theta_ab", "K_ab")):
-        if name not in recursion.names or name in start or covariance not in start:
+        if name not in initial or name in start or covariance not in start:
             continue
-        own = recursion.state[recursion.index(name)].initial.subs(c0, 1)
         value = start[covariance]
-        if own != K1:
-            shift, whole = (first_value(K1, layer_1 | {"Q0": q}) for q in (0.0, 1.0))
-            if np.any(np.equal(whole, shift)):
+        if initial[name] != K1:
+            (scale, shift), (weights, bias) = (affine(e, layer_1) for e in (K1, initial[name]))
+            if np.any(np.equal(scale, 0)):
                 raise MeanFieldError(
                     f"{name} at layer 1 is not available: with sigma_w = 0 there, {covariance} does not know the "
                     f"inputs that weights are trained by; give sigma_w > 0, or {name} in start."
                 )
-            value = first_value(own, layer_1 | {"Q0": (np.asarray(value, float) - shift) / (whole - shift)})
+            value = weights * ((np.asarray(value, float) - shift) / scale) + bias
         start = start | {name: value}
     return start
 

@@ -59,6 +59,9 @@ def average(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ...], 
     return best
 
 
+FLAT = 100  # of a standard deviation: where z ~ 1 is a small part of a piece
+
+
 @lru_cache(maxsize=1024)
 def _piece_bound(expr: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> Bound:
     found = bound(expr, Z[0], half_line(lo, hi), (lo, hi))
@@ -243,7 +246,9 @@ def _integrate_piece(expr: sp.Expr, m: arb, s: arb, a: arb, b: arb, side: int = 
     # both scales, t ~ 1 and z ~ 1, are seen; the integrand's own size sets the absolute goal (2^-prec alone would ruin
     # small K)
     unit = [(x - m) / s for x in (arb(-1), arb(0), arb(1))]
-    middle = sorted((x.mid() for x in (arb(-1), arb(1), *unit) if a < x and x < b), key=float)
+    # and beside a break, where the mass of a piece that falls may lie: samples on the scale of t alone would miss it
+    ends = [a + 1 / s, b - 1 / s] if s > FLAT else []
+    middle = sorted((x.mid() for x in (arb(-1), arb(1), *unit, *ends) if a < x and x < b), key=float)
     return _integral(integrand, [a, *middle, b]) * norm
 
 

@@ -114,19 +114,23 @@ class FixedPoint(Result):
         chi = self.chi_K
         return length_of(replace(chi, value=-chi.value) if chi.value.is_number and chi.value < 0 else chi)
 
+    @property
+    def _reached(self) -> str:
+        alone = "itself alone (every K is a fixed point)" if self.stability == "neutral" else "no open set"
+        return f"K in {_interval(self.basin)}" if self.basin else alone
+
     def __repr__(self) -> str:
         return one_line("FixedPoint", f"K* = {short(self.K)}, {self.stability}, chi_J = {short_chi(self.chi_J)}")
 
     def latex(self) -> str:
         r"""K*, χ_J*, χ_K* and the stability as LaTeX for math mode (amsmath)."""
-        flow = f"reached from K in {_interval(self.basin)}" if self.basin else "reached from no open set"
         pairs = (("K^\\ast", self.K), (r"\chi_J^\ast", self.chi_J), (r"\chi_K^\ast", self.chi_K))
-        return aligned([(n, solution_tex(v)) for n, v in pairs], (f"{self.stability}, {self.phase}, {flow}",))
+        flow = f"{self.stability}, {self.phase}, reached from {self._reached}"
+        return aligned([(n, solution_tex(v)) for n, v in pairs], (flow,))
 
     def __str__(self) -> str:
-        flow = f"K in {_interval(self.basin)}" if self.basin else "no open set"
         return wrapped(
-            f"K* = {short(self.K)}, {self.stability}, reached from {flow}\n"
+            f"K* = {short(self.K)}, {self.stability}, reached from {self._reached}\n"
             f"  chi_J = {short_chi(self.chi_J)} ({self.phase}), chi_K = {short_chi(self.chi_K)}"
         )
 

@@ -15,6 +15,7 @@ from flint import acb, arb, fmpq
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z, sigmoid, softplus
 from meanfield.functions import balls
+from meanfield.functions.activations import activation
 from meanfield.functions.balls.ball_functions import _BALLS
 from meanfield.functions.balls.straight_line import compile_program
 from meanfield.functions.signs import _without_minus
@@ -190,3 +191,30 @@ def test_scales_that_a_variance_holds():
     assert 64 <= equal_norm_distance.rate_of(sp.tanh(64 * z)) <= 64**2
     for f in (sp.Piecewise((0, z < 1), (z - 1, True)), sp.Piecewise((z, z < 0), (z**2, True)), sp.exp(z) + z**2):
         assert not equal_norm_distance.scale_free(f)
+
+
+def test_a_piece_whose_mass_lies_at_its_end(monkeypatch):
+    """⟨φ′²⟩ of clip(z, -2.9, 1.21) + .93·tanh(2.8z) at K = 1.7e14, where the density is flat: the integral of φ′². Past
+    a break sech⁴ falls within z ~ 1, some 1e-7 of a standard deviation: without points there samples far away set the
+    goal of a ball, which then takes minutes."""
+    slopes = activation("clip(z,-2.9,1.21)+0.93*tanh(2.8*z)").pieces.diff()
+    square = slopes.map(lambda e: e**2).expr
+    V = sp.Rational(17 * 10**13)
+    with mpmath.workdps(30):
+        risen = mpmath.mpf("1.86") * (mpmath.tanh(mpmath.mpf("3.388")) + mpmath.tanh(mpmath.mpf("8.12")))
+        whole = mpmath.mpf("4.11") + risen + mpmath.mpf("2.604") ** 2 * 4 / mpmath.mpf("8.4")
+        exact = whole / mpmath.sqrt(2 * mpmath.pi * mpmath.mpf(17 * 10**13))
+    evaluations: list[int] = []
+
+    def tick():
+        evaluations.append(1)
+        assert len(evaluations) < 30_000, "too many evaluations"
+
+    monkeypatch.setattr(enclosure, "tick", tick)
+    ball = enclosure.average(square, (V,), (sp.S.Zero,), 12)
+    assert ball.rad() < 1e-12 * ball and abs(float(ball.mid()) / float(exact) - 1) < 1e-12
+    assert abs(float(ball.mid()) / float(exact * (1 + mpmath.mpf("1e-11"))) - 1) > 1e-12
+    monkeypatch.setattr(enclosure, "FLAT", math.inf)
+    evaluations.clear()
+    with pytest.raises(AssertionError, match="too many evaluations"):
+        enclosure.average(square, (V,), (sp.S.Zero,), 12)

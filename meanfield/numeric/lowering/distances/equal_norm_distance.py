@@ -1,7 +1,8 @@
 """Float64 `Stretch`: ⟨(f(z_a) - f(z_b))²⟩/apart with all its digits, however close the inputs are.
 
 Where they are close it is the mean of ⟨f′f′⟩ over the correlations from the present one to 1 (Price's theorem): a few
-Gauss nodes in the root of 1 - c, in which that is analytic, kinks included. Elsewhere it is the difference of averages.
+Gauss nodes in the root of 1 - c, in which that is analytic, kinks included. Elsewhere it is the difference of averages,
+if a hundredth of ⟨f²⟩ is left of it (beside f(0) at small variances there is not), else that mean by more panels.
 """
 
 from __future__ import annotations
@@ -110,8 +111,9 @@ def by_parts(
     even: bool = False,
 ) -> str:
     """Source of `name(V, apart, …)` by the functions of its parts; scales: source of how many of f's own scales the
-    variance V holds, squared; table, more: arguments of `second`, of all; faint: 1 - c up to which only slopes serve;
-    layer: see `layer_of`; even: whether f is, so that opposite inputs are one.
+    variance V holds, squared; table, more: arguments of `second`, of all; faint: 1 - c up to which only slopes serve
+    (beyond it the difference of averages, if `KEPT` of ⟨f²⟩ is left of it); layer: see `layer_of`; even: whether f is,
+    so that opposite inputs are one.
     """
     seen = layer < math.inf  # panels double from the closeness at which two breaks begin to see each other
     own = f", {table}" if table else ""

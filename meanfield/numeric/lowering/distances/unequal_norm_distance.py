@@ -3,9 +3,10 @@
 A `Chord` or a `Turn` is a quadrature of difference quotients (`difference_quotients`), or, where ⟨f′f′⟩ has a closed
 form, cheaper: the share of norms is then a mean over one Gaussian of a squared difference quotient (panels end where
 either argument meets a kink, and where the two are close the quotient is a Gauss mean of f′ between them), the share of
-directions the mean of ⟨f′f′⟩ over correlations, as for one norm; far apart in angle it is the difference of averages. A
-turn has another share of norms, ⟨(√(b/a) q - (a - b)/((s - t)√(ab)) f(tx))²⟩ with the same quotient q. Of an even f
-opposite inputs are the same one. `unequal_norm_check` measures the error.
+directions the mean of ⟨f′f′⟩ over correlations, as for one norm; far apart in angle it is the difference of averages,
+if that keeps its digits (`equal_norm_distance`). A turn has another share of norms,
+⟨(√(b/a) q - (a - b)/((s - t)√(ab)) f(tx))²⟩ with the same quotient q. Of an even f opposite inputs are the same one.
+`unequal_norm_check` measures the error.
 """
 
 from __future__ import annotations
