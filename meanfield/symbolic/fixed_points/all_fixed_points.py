@@ -547,14 +547,18 @@ def rational_of(k: Solution) -> tuple[sp.Rational, sp.Rational]:
 
 
 def destination(points: FixedPoints, step: sp.Expr, start: sp.Expr) -> FixedPoint | None:
-    """Where K flows from `start`: by the basins if the map increases or there is one end only (where the map is a
-    sum of moments over K, √K F(K) increases, so there are no cycles, and every bounded orbit of a continuous map
-    without 2-cycles converges), else by an orbit in balls until it is inside an interval that the map contracts."""
+    """Where K flows from `start`, None where it grows without bound: by the basins if the map increases or there is one
+    end only (where the map is a sum of moments over K, √K F(K) increases, so there are no cycles, and every bounded
+    orbit of a continuous map without 2-cycles converges), else by an orbit in balls until it is inside an interval that
+    the map contracts, or beyond all fixed points but 0 or infinity."""
     if points.monotone or (points.ends <= 1 and moments_only(step)):
         return points.reached_from(start)
     lo = hi = sp.sympify(start)
-    for _ in range(200):
-        here = _contracted(points, step, lo, hi) or _drawn_in(points, step, lo, hi)
+    for layer in range(200):
+        if _grows_from(points, lo):
+            return None
+        here = _falls_to_zero(points, hi) or _contracted(points, step, lo, hi)
+        here = here or _drawn_in(points, step, lo, hi, layer & (layer - 1) == 0)
         if here is not None:
             return here
         ball = enclose(step, lo, hi, 25)
@@ -586,11 +590,30 @@ def rises_on(slope: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> bool:
     return True
 
 
-def _drawn_in(points: FixedPoints, step, lo, hi) -> FixedPoint | None:
-    """The point with χ_K = 1 (or not decided), which contracts no interval, to which all of [lo, hi] flows: it lies in
-    its basin, on one side, and the map rises from there to it, so that no orbit jumps over it."""
+def _grows_from(points: FixedPoints, lo) -> bool:
+    """Whether K grows without bound from every K ≥ lo: beyond the last fixed point F(K) > K stays there."""
+    if points.unbounded is None:
+        return False
+    error = points[-1].K.error if len(points) else None
+    return bool(lo > points.unbounded[0] + (error or 0))
+
+
+def _falls_to_zero(points: FixedPoints, hi) -> FixedPoint | None:
+    """The point K* = 0 where all of (0, hi] flows to it: below the next fixed point F(K) < K stays there."""
+    first = points[0] if len(points) else None
+    if first is None or first.K.value != 0 or first.basin is None:
+        return None
+    error = points[1].K.error if len(points) > 1 else None
+    return first if hi < first.basin[1] - (error or 0) else None
+
+
+def _drawn_in(points: FixedPoints, step, lo, hi, all_kinds: bool) -> FixedPoint | None:
+    """The point to which all of [lo, hi] flows because it lies in its basin, on one side, and the map rises from there
+    to it, so that no orbit jumps over it; without all_kinds only of those with χ_K = 1 (or not decided), which contract
+    no interval."""
     for p in points:
-        if p.basin is None or p.K.value == 0 or p.is_exponential or not (p.basin[0] <= lo and hi <= p.basin[1]):
+        inside = p.basin is not None and p.basin[0] <= lo and hi <= p.basin[1]
+        if not inside or p.K.value == 0 or (p.is_exponential and not all_kinds):
             continue
         value, error = rational_of(p.K)
         one_side = hi < value - error or lo > value + error

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import sympy as sp
 
+import meanfield as mf
 from meanfield.base.answers.results import MeanFieldError, Solution, Status
 from meanfield.base.symbols import K, Z
+from meanfield.symbolic.fixed_points import all_fixed_points
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, FixedPoints, destination, rises_on
 from meanfield.symbolic.fixed_points.marginality import (
     digits_near_one,
@@ -155,8 +158,9 @@ def test_an_orbit_is_followed_where_the_map_is_not_monotone(start, goal):
     other = FixedPoint(exact(8), exact(0), exact(R(19, 8)), "unstable")
     found = FixedPoints((point, other), Status.CERTIFIED, "by hand", (sp.S(8), sp.oo), False)
     assert destination(found, step, sp.sympify(start)).K.value == sp.sympify(goal)
+    assert destination(found, step, sp.Integer(20)) is None  # beyond 8 every K grows
     with pytest.raises(MeanFieldError, match="do not decide where the orbit ends"):
-        destination(found, step, sp.Integer(20))
+        destination(replace(found, unbounded=None), step, sp.Integer(20))
 
 
 def test_a_half_stable_point_draws_in_what_cannot_jump_over_it():
@@ -173,3 +177,44 @@ def test_a_half_stable_point_draws_in_what_cannot_jump_over_it():
 def test_a_slope_is_enclosed_above_0_or_not():
     assert rises_on(1 + K**2, sp.S(0), sp.S(3)) and rises_on((K - 1) ** 2 + R(1, 100), sp.S(0), sp.S(2))
     assert not rises_on(K - 1, sp.S(0), sp.S(3)) and not rises_on((K - 1) ** 2 - R(1, 100), sp.S(0), sp.S(2))
+
+
+def iterated(square, sigma_w, sigma_b, K, layers):
+    """K layer by layer in rationals, from ⟨φ²⟩ as a polynomial written out."""
+    for _ in range(layers):
+        K = sp.Rational(sigma_w) ** 2 * square(K) + sp.Rational(sigma_b) ** 2
+        if K > 10**60 or sp.Rational(1, 10**20) > K:
+            break
+        K = sp.Rational(sp.N(K, 60)) if layers > 20 else K
+    return K
+
+
+CUBIC = ("-z+0.2*z**3", lambda K: K - sp.Rational(6, 5) * K**2 + sp.Rational(3, 5) * K**3)
+QUINTIC = ("1.6*z-0.19*z**5", lambda K: sp.Rational("2.56") * K - 6 * sp.Rational("1.52") * K**3
+           + 945 * sp.Rational("0.0361") * K**5)  # fmt: skip
+QUARTIC = ("1-0.6*z**2-0.15*z**4", lambda K: 1 - sp.Rational("1.2") * K + 3 * (sp.Rational("0.36") - sp.Rational("0.3"))
+           * K**2 + 15 * sp.Rational("0.18") * K**3 + 105 * sp.Rational("0.0225") * K**4)  # fmt: skip
+
+
+@pytest.mark.parametrize(("phi", "sigma_w", "sigma_b", "end"), [
+    (CUBIC, "1.8", "0.55", sp.oo), (QUINTIC, "0.466", "0", 0), (CUBIC, "0.3", "0.1", 1e-12),
+    (QUARTIC, "0.012057972389370042", "2.5442213225338435", 1e-3),  # χ_K = .9998: layers are still on their way
+])  # fmt: skip
+def test_where_a_map_that_may_overshoot_flows(phi, sigma_w, sigma_b, end, monkeypatch):
+    """Beyond the last fixed point K grows, below the first one it falls to 0, on a rising side of a stable one it comes
+    to it: several ends of a map that is not proved to increase, against layers in rationals."""
+    name, square = phi
+    theory = mf.derive(name)
+    found = theory.phase(sigma_w=sigma_w, sigma_b=sigma_b)
+    K = iterated(square, sigma_w, sigma_b, sp.Rational(sigma_w) ** 2 + sp.Rational(sigma_b) ** 2, 5000)
+    if end == sp.oo:
+        assert K > 10**60 and found.fixed_point is None
+    elif end == 0:
+        assert sp.Rational(1, 10**20) > K and found.fixed_point.K.value == 0
+    else:
+        assert abs(found.fixed_point.K.value - K) < end * K
+    if sigma_w != "0.3":  # that orbit comes into an interval that the map contracts
+        for rule in ("_grows_from", "_falls_to_zero", "_drawn_in"):
+            monkeypatch.setattr(all_fixed_points, rule, lambda *_: None)
+        with pytest.raises(MeanFieldError, match="do not decide where the orbit ends"):
+            theory.phase(sigma_w=sigma_w, sigma_b=sigma_b)
