@@ -86,8 +86,8 @@ def test_random_averages_against_quasi_monte_carlo():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 9))
-def test_two_thousand_random_averages(seed):
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_a_thousand_random_averages(seed):
     check_pairs(seed, 250)
 
 

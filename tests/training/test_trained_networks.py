@@ -93,7 +93,7 @@ def largest_z(name, data, runs, widths, steps, sigma_w=SIGMA_W):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tanh", "relu"])
 def test_wide_networks_are_trained_as_predicted(name):
-    data, steps, widths = digits(), (2, 20, 200), (256, 512, 1024)
+    data, steps, widths = digits(), (2, 20, 200), (128, 256, 512)
     runs = [trained(name, n, 200, steps, data, n) for n in widths]
     of_mean, of_spread = largest_z(name, data, runs, widths, steps)
     assert of_mean < 4 and of_spread < 4

@@ -162,13 +162,13 @@ def test_close_inputs_and_equal_ones():
     """1 - c = 5e-15 and 0: the distance grows by the slope, and equal inputs stay equal."""
     theory = pooled("gelu", 2, "max")
     place = dict(sigma_w=1.2, sigma_b=0.3, depth=4)
-    run = theory.propagate(**place, start={"K": 1.0, "distance": 1e-14}, quantities=("K", "J", "distance", "J_ab"))
-    grown = run.log_distance - run.log_distance[0]
-    np.testing.assert_allclose(grown, np.log(run.J), atol=3e-4)
+    start = {"K": 1.0, "distance": np.array([1e-14, 0.0])}
+    run = theory.propagate(**place, start=start, quantities=("K", "J", "distance", "J_ab", "c"))
+    grown = run.log_distance[0] - run.log_distance[0, 0]
+    np.testing.assert_allclose(grown, np.log(run.J[0]), atol=3e-4)
     with pytest.raises(AssertionError, match=r"Not equal to tolerance rtol=1e-07, atol=0.0003"):
-        np.testing.assert_allclose(grown * 1.01, np.log(run.J), atol=3e-4)
-    same = theory.propagate(**place, start={"K": 1.0, "distance": 0.0}, quantities=("distance", "c"))
-    assert (same.distance == 0).all() and (same.c == 1).all()
+        np.testing.assert_allclose(grown * 1.01, np.log(run.J[0]), atol=3e-4)
+    assert (run.distance[1] == 0).all() and (run.c[1] == 1).all()
 
 
 @pytest.mark.slow
