@@ -53,7 +53,8 @@ def test_a_side_of_one_layer_knows_no_block():
     def fail(*_):
         raise AssertionError("a network of one layer has no block to pass")
 
-    alone = SimpleNamespace(begin=(2.25, 0.0), depth=1, block=object(), refuse_zero=fail, brought=fail)
+    line = (2.25, 0.0)
+    alone = SimpleNamespace(begin=line, lines={"K_ab": line}, depth=1, block=object(), refuse_zero=fail, brought=fail)
     alone.alone = lambda K: {"K": K}
     side = side_of(alone, np.array([[0.0, 0.0], [3.0, 4.0], [1.0, -1.0]]))
     assert pytest.approx([0.0, 2.25 * 12.5, 2.25]) == side.K and side.brought is None
