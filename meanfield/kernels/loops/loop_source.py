@@ -40,11 +40,12 @@ def generated(found: KernelPlan, entry: str) -> tuple[str, dict[str, np.ndarray]
                 form = _closed(node) if pairing.kind in _COVARIANCE else None
                 if form is None:
                     continue
-                own = f"pair_{len(functions)}"
-                texts += closed_text(form[0], own, far=False) + "\n"
-                functions[node] = own
                 one, other, _ = found.groups[pairing.group]
                 boxes += [(found.expansions[e].variance, *form[1]) for e in (one, other) if form[1] != (0.0, np.inf)]
+                if node in functions:  # of another step
+                    continue
+                own = functions[node] = f"pair_{len(functions)}"
+                texts += closed_text(form[0], own, far=False) + "\n"
                 error = max(error, MARGIN * _missed(form[0], texts, own, node, least < 0))
     used = sorted({p.group for s in found.pairings for n, p in s.items() if n not in functions})
     try:

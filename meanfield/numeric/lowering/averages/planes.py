@@ -187,7 +187,7 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
     s_a, s_b = math.sqrt(K_aa), math.sqrt(K_bb)
     if K_ab < 0.0:  # g(-z) has correlation -c
         s_b = -s_b
-    gap = sine2 / (1.0 + math.sqrt(1.0 - sine2))
+    gap = _closeness(K_aa, K_ab, K_bb, sine2)
     sd_m, sd_d = math.sqrt(1.0 - 0.5 * gap), math.sqrt(2.0 * gap)
     nf, ng = {kf}.shape[0], {kg}.shape[0]
     points, scales, shifts, moved = _room(nf + ng), _room(nf + ng), _room(nf + ng), _room(nf + ng)

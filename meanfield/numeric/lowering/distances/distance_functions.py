@@ -113,7 +113,7 @@ def _slope(functions: Functions, e: sp.Expr) -> str:
             swap[node] = sp.Symbol(f"{own}({', '.join(arguments)})", real=True)
         name = functions.name(e, "pair")
         text = f"""def {name}(K_aa, K_ab, K_bb, sine2):
-    K, gap = K_aa, sine2 / (1.0 + math.sqrt(1.0 - sine2))
+    K, gap = K_aa, _closeness(K_aa, K_ab, K_bb, sine2)
     distance = 2.0 * K * (gap if K_ab > 0.0 else 2.0 - gap)
     return {code(e.xreplace(swap))}
 """

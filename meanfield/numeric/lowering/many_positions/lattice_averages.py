@@ -102,8 +102,7 @@ def text(node: Group, name: str) -> str:
         else:  # c = ±(1 - gap), of mean and half the difference
             body += [
                 "s, t = math.sqrt(max(K_aa, 1e-290)), math.sqrt(max(K_bb, 1e-290))",
-                "sine2 = _sine2(max(K_aa, 1e-290), K_ab, max(K_bb, 1e-290))",
-                "gap = sine2 / (1.0 + math.sqrt(1.0 - sine2))",
+                "gap = _closeness(s * s, K_ab, t * t, _sine2(max(K_aa, 1e-290), K_ab, max(K_bb, 1e-290)))",
                 "gap = gap if K_ab >= 0.0 else 2.0 - gap",
                 "p, m = math.sqrt(1.0 - 0.5 * gap), math.sqrt(0.5 * gap)",
             ]

@@ -469,7 +469,7 @@ def {name}_two(A, B, gap, negative, fine):
 
 
 """
-_GAP = "gap = sine2 / (1.0 + math.sqrt(max(1.0 - sine2, 0.0)))"
+_GAP = "gap = _closeness(K_aa, K_ab, K_bb, sine2)"
 _PRODUCT = f"""def {{name}}(K_aa, K_ab, K_bb, sine2):
     {_GAP}
     moved = {{core}}_two(K_aa, K_bb, gap, K_ab < 0.0, 0)[0]

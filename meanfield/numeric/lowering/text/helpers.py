@@ -76,6 +76,13 @@ HELPERS = ELEMENTARY | {
     c = ab / root
     return max(1.0 - c * c, 0.0)
 """,
+    "_closeness": """def _closeness(a, ab, b, sine2):
+    # 1 - |c| of three covariances and 1 - c^2, which does not know a small c
+    if sine2 < 0.5:
+        return sine2 / (1.0 + math.sqrt(1.0 - sine2))
+    root = math.sqrt(a) * math.sqrt(b)
+    return 1.0 - abs(ab) / root if root > 0.0 else 1.0
+""",
     "_of_gap": """def _of_gap(gap):
     # 1 - c^2 of 1 - c
     return gap * (2.0 - gap) if 0.0 < gap < 2.0 else 0.0
