@@ -243,7 +243,8 @@ class TheoryAtNumbers:
         with c < 0 are closer."""
         K = np.unique(K)[:: max(1, K.size // 16)]
         values = tuple((n, v if np.ndim(v) == 0 else v[:2]) for n, v in self._plain.values)
-        found = replace(self._plain, depth=2, values=values)._run(("K_aa", "K_bb", "K_ab"), {"K_aa": K, "K_bb": K, "K_ab": -K})
+        two = replace(self._plain, depth=2, values=values)
+        found = two._run(("K_aa", "K_bb", "K_ab"), {"K_aa": K, "K_bb": K, "K_ab": -K})
         own = found.K_aa[..., -1]
         with np.errstate(all="ignore"):
             return float(np.nanmax(own / (2 * (own - found.K_ab[..., -1])), initial=0.25))

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from meanfield.base.answers.drawing import plot_law
 from meanfield.base.answers.export import Result, plain
@@ -211,6 +212,12 @@ class ScheduledLaw(Result):
         missing = sorted(self._symbols - set(given))
         if missing:
             raise MeanFieldError(f"{missing[0]} has no value; give it, as in at({value}, {missing[0]}=1).")
+        solved = sorted(str(f.func) for f in (self.growth.constant or sp.S.One).atoms(AppliedUndef))
+        if solved:
+            raise MeanFieldError(
+                f"The value of a law is not available: it holds {', '.join(solved)}, which the equations beside it "
+                "define; follow it with propagate(...)."
+            )
         log = sp.exp(sp.Float(self.log_at(math.log(depth), given)))
         free = self.growth.constant is None and "C" not in given
         return log * CONSTANT if free else log
@@ -218,7 +225,7 @@ class ScheduledLaw(Result):
     @property
     def _symbols(self) -> set[str]:
         """The names that need values, but for a C that is a factor."""
-        numbers = [e for key, c in self.growth.terms for e in (*key, c)]
+        numbers = [e for key, c in self.growth.terms for e in (*key, c)] + [self.growth.constant or sp.S.One]
         numbers += [] if self.corrections is None else [e for k, c in self.corrections.terms for e in (*k, c)]
         return {s.name for e in numbers for s in sp.sympify(e).free_symbols}
 

@@ -82,4 +82,4 @@ def optimal_depth(theory: Theory, *, width: int, outputs: int, **parameters: Any
             f"The optimal depth follows from a V/K**2 that grows as nu*l with nu > 0, but here it is {law.lines()[0]}; "
             "networks whose V does not grow have none."
         )
-    return sp.nsimplify(4 * neurons / ((20 + 3 * ends) * slope))
+    return 4 * neurons / ((20 + 3 * ends) * slope)

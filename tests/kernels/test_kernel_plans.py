@@ -69,3 +69,24 @@ def test_kernels_through_an_inner_jump_follow_the_covariance(monkeypatch):
     C = 1.69 * 2 / np.pi * np.arcsin(2 * C / np.sqrt(np.outer(size, size))) + 0.09
     wanted = 1.69 * above(C[0, 0], C[1, 1], C[0, 1], 0.5) + 0.09
     assert abs(found.K[0, 1] - wanted) < 1e-9 < abs(found.K[0, 1] - 1.69 * above(C[0, 0], C[1, 1], C[0, 1], 0.501))
+
+
+def test_a_first_step_of_its_own_names_its_averages_apart():
+    """A trained norm at the end: Theta's first step differs from the others, and holds averages that these hold, too.
+    K_ab is asin(2c q)/asin(2q) with q = K/(1 + 2K) of the layer before, whose K is 1 from layer 2 on."""
+    block = mf.Sequential(mf.Nonlinearity("erf"), mf.Dense(), mf.LayerNorm())
+    theory, rows = mf.derive(architecture=block), np.array([[1.0, 0.0], [0.6, 0.8]]) * math.sqrt(2)
+    c, K, wanted = 0.6, 2.25, []
+    for _ in range(2):
+        c, K = math.asin(2 * K * c / (1 + 2 * K)) / math.asin(2 * K / (1 + 2 * K)), 1.0
+        wanted.append(c)
+    for depth, known in ((2, wanted[0]), (3, wanted[1])):
+        found = theory.kernel(rows, sigma_w=1.5, sigma_b=0, depth=depth)
+        pair = theory.propagate(
+            sigma_w=1.5, sigma_b=0, depth=depth, start={"K_aa": 2.25, "K_bb": 2.25, "K_ab": 1.35},
+            quantities=("K_aa", "K_bb", "K_ab", "Theta_ab"),
+        )  # fmt: skip
+        np.testing.assert_allclose([found.K[0, 1], found.distance[0, 1] / 2], [known, 1 - known], rtol=1e-12)
+        np.testing.assert_allclose(found.Theta[0, 1], pair.Theta_ab[-1], rtol=1e-11)
+        with pytest.raises(AssertionError, match="Not equal to tolerance"):
+            np.testing.assert_allclose(found.K[0, 1] * (1 + 1e-9), known, rtol=1e-12)

@@ -173,3 +173,16 @@ def test_propagate_takes_rates_of_two_inputs_and_of_any_network(skip):
             sigma_w=0, sigma_b=1, depth=2, lambda_w=1, quantities=("K_aa", "K_bb", "K_ab", "Theta_ab"),
             start={"K_aa": 1, "K_bb": 1, "K_ab": 1},
         )  # fmt: skip
+
+
+def test_opposite_inputs_of_an_even_function_with_rates():
+    """What opposite inputs lose is asked of a network without rates: z·tanh(z), rows that meet and rows that face."""
+    rows = np.array([[1.0, 0.0], [-1.0, 1e-9], [-1.0, 0.0]])
+    theory, at = mf.derive("z*tanh(z)"), dict(sigma_w=1.2, sigma_b=0, depth=3)
+    found, plain = theory.kernel(rows, **at, lambda_b=0.2), theory.kernel(rows, **at)
+    np.testing.assert_allclose(found.K, plain.K, rtol=1e-14)
+    K = 0.72  # σ_w²/2
+    wanted = theory.propagate(**at, lambda_b=0.2, quantities=("K", "Theta"), start={"K": K, "Theta": K + 0.2})
+    np.testing.assert_allclose(found.Theta[1, 1], wanted.Theta[-1], rtol=1e-12)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        np.testing.assert_allclose(plain.Theta[1, 1], wanted.Theta[-1], rtol=1e-12)

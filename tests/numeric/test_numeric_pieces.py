@@ -9,6 +9,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.networks.records import Dense, Nonlinearity, Sequential
+from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.phases.phase_grids import compile_phase
 from meanfield.numeric.run.vanishing import degree
 from meanfield.tuning.network_gains.descent import through_network
@@ -82,3 +83,21 @@ def test_a_gain_of_zero_leaves_the_other_slopes():
         e[i] = 1e-5
         ends = [through_network(d, gains + s * e, 0, "JKL", 0.4)[0] for s in (1, -1)]
         assert slope[i] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=1e-6 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("name, f", [("tanh", np.tanh), ("softsign", lambda z: z / (1 + abs(z)))])
+def test_a_small_correlation_is_not_read_off_its_square(name, f):
+    """⟨φφ⟩ ~ c⟨zφ⟩² of an odd φ; 1 - c² of doubles knows no c below 1e-8."""
+    z = np.linspace(-12, 12, 240_001)
+    slope = (f(z) * z * np.exp(-z * z / 2)).sum() * (z[1] - z[0]) / np.sqrt(2 * np.pi)
+    theory = mf.derive(name)
+    c = np.array([-7e-9, 1.2e-8])
+    start = {"K_aa": 1.0, "K_bb": 1.0, "K_ab": c}
+    found = theory.propagate(sigma_w=1, sigma_b=0, depth=2, start=start, quantities=("K_aa", "K_bb", "K_ab"))
+    assert np.abs(found.K_ab[:, -1] - c * slope**2).max() < 1e-15 < np.abs(found.K_ab[:, -1] - 1.0001 * c * slope**2).min()
+    K = np.linspace(0.05, 5, 20 if name == "tanh" else 1)  # one in ten of them had c = 1e-8
+    found = theory.propagate(sigma_w=1, sigma_b=0, depth=2, start={"K": K, "c": 0.0}, quantities=("K", "c", "distance"))
+    assert np.abs(found.c).max() < 1e-14
+    closeness = printing.interpret("def f(a, ab, b, s):\n    return _closeness(a, ab, b, s)\n", "f")
+    for c in (0.0, 3e-9, 0.3, 0.70710678, 0.70710679, 0.999999, 1 - 1e-12):
+        assert abs(closeness(4.0, -6 * c, 9.0, (1 - c) * (1 + c)) / (1 - c) - 1) < 1e-15

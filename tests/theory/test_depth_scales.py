@@ -81,3 +81,12 @@ def test_variance_over_inputs_of_drawn_neurons(quantity):
     assert_close(expected.subs(at))
     with pytest.raises(AssertionError, match="not N Var"):
         assert_close((2 if quantity == "K_aa" else 1) * y2**2)
+
+
+def test_the_optimal_depth_is_as_exact_as_its_slope():
+    """ν of tanh(z) + z²/5 at K* > 0 is a float, and so is L*; a long exact one stays what it is."""
+    theory = mf.derive("tanh(z)+z**2/5")
+    found = optimal_depth(theory, width=1000, outputs=10, at=theory.critical_points()[1])
+    assert found.is_Float and abs(found - 122.157) < 0.001
+    exact = optimal_depth(mf.derive("relu"), width=987654321987, outputs=7, sigma_w="sqrt(2)", sigma_b=0)
+    assert exact == sp.Rational(4 * 987654321987, 41 * 5) and exact.is_Rational

@@ -176,7 +176,12 @@ def compile_phase(recursion: Recursion) -> Compiled:
         p.name for n in depth_loops.placeholders(recursion) for s in n.args[3] for p in s.free_symbols - {K}
     )
     if inside:
-        raise MeanFieldError(f"The parameter {inside[0]} stands inside an average and has no value; give it a number.")
+        swept = inside[0] in ("sigma_w", "sigma_b")
+        raise MeanFieldError(
+            f"The parameter {inside[0]} stands inside an average"
+            + (", so that no grid over it is compiled; ask phase(...) at single points." if swept else
+               " and has no value; give it a number.")
+        )  # fmt: skip
     name = cache.key(f"phase|{described(recursion)}")
     stored = cache.read(name)
     parameters = tuple(p.name for p in recursion.parameters if p.name not in ("Q0", "c0"))

@@ -43,6 +43,10 @@ def number_at(e: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> fmpq:
         return fmpq(0)
     ball = enclose(e, lo, hi, DIGITS + 4)
     if not ball.is_finite() or ball.rel_accuracy_bits() < 3.33 * DIGITS:
+        exact = closed(e)  # a number that is 0 has no digits
+        exact = exact if exact.has(Average) or lo != hi else sp.simplify(exact.subs(K, lo))
+        if exact.is_Rational:
+            return as_fmpq(exact)
         raise MeanFieldError(f"A coefficient at K* = {float(lo):.6g} is not known to {DIGITS} digits; nor is the law.")
     return as_fmpq(rational(ball, DIGITS + 5))
 

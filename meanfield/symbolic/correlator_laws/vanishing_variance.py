@@ -69,7 +69,7 @@ def recursion_with(phi: Activation, weights: str, sigma: sp.Expr, rates: tuple[s
 
 def shown_exactly(e: sp.Expr) -> sp.Expr:
     """An exact coefficient as it is shown."""
-    return sp.factor_terms(sp.cancel(e)) if e.free_symbols else sp.nsimplify(e) if e.is_Rational else sp.radsimp(e)
+    return sp.factor_terms(sp.cancel(e)) if e.free_symbols else e if e.is_Rational else sp.radsimp(e)
 
 
 @lru_cache(maxsize=64)

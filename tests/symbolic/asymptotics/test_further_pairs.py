@@ -6,8 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import sympy as sp
 from scipy.optimize import brentq
 
+import meanfield as mf
 from meanfield import MeanFieldError
 from tests.oracles.pair_flow import follow_pair, pair_steps
 from tests.symbolic.asymptotics.test_further_terms import STOPS, assert_predicts, fitted, law, sizes, spoiled
@@ -125,3 +127,15 @@ def test_pairs_say_their_terms():
     ):
         with pytest.raises(MeanFieldError, match=r"^Further terms of (two inputs|c)"):
             law(name, beta, size, "c", 2)
+
+
+@pytest.mark.parametrize("phi, sigma_w, quantity", [("2*z/3", "1/2", "c"), ("z/2+1", "1/2", "distance"),
+                                                    ("erf(z)+z/3", 1, "gamma")])  # fmt: skip
+def test_further_terms_where_the_start_decides_c_are_refused(phi, sigma_w, quantity):
+    """The same nonzero slope at both ends beside a skip of 1: 1 - c tends to what it began with."""
+    theory = mf.derive(phi, residual=True)
+    with pytest.raises(MeanFieldError, match="the start decides what it tends to"):
+        theory.depth_law(quantity, sigma_w=sigma_w, sigma_b=0, order=1, correlation="1/2")
+    run = theory.propagate(sigma_w=float(sp.Rational(sigma_w)), sigma_b=0, depth=2000, correlation=np.array([0.2, 0.5]),
+                           quantities=("K", "c"))  # fmt: skip
+    assert run.c[1, -1] - run.c[0, -1] > 0.01

@@ -17,7 +17,7 @@ from scipy.optimize import least_squares
 import meanfield as mf
 from meanfield.base.symbols import l
 from meanfield.functions.activations import activation
-from meanfield.symbolic.correlator_laws import positive_variance
+from meanfield.symbolic.correlator_laws import positive_variance, vanishing_variance
 from meanfield.symbolic.correlator_laws.scale_invariant import expr_of, summed
 from meanfield.symbolic.finite_width.correlator_recursions import ORDER
 from tests.oracles import correlators as oracle
@@ -464,3 +464,28 @@ def test_command_line():
     assert '"V*' not in run(app, [*asked, "--json"]).output and '"exact"' in run(app, [*asked, "--json"]).output
     wrong = run(app, ["law", "relu", "--quantity", "K", "--sigma-w", "1", "--sigma-b", "0", "--lambda-b", "1"])
     assert wrong.exit_code != 0
+
+
+def test_long_rationals_stay_what_they_are():
+    """SymPy's nsimplify finds products of roots within 1e-15 of a rational of 14 digits or more."""
+    draw = np.random.default_rng(7)
+    for _ in range(60):
+        p, q = (int(x) for x in draw.integers(10**17, 10**18, 2))
+        assert vanishing_variance.shown_exactly(sp.Rational(p, q)) == sp.Rational(p, q)
+    law = mf.derive("atan(z)+z**2/5", weights="orthogonal").depth_law("F", sigma_w=1, sigma_b=0).law
+    assert sp.Rational(18998402, 934407) in [term.coefficient for term in law.terms]
+
+
+@pytest.mark.parametrize("name, slope", [("Theta", 1), ("V", sp.Rational(92, 45))])
+def test_coefficients_that_are_zero_have_no_digits(name, slope):
+    """z - z³/7 at K* = 7/3: χ_J = 1 - 4/(3l), so that Θ ~ K* l/(1 + 4/3) = l; V/K² by a run of 4000 layers."""
+    theory = mf.derive("z-z**3/7")
+    point = theory.critical_points()[1]
+    law = theory.depth_law(name, at=point)
+    assert law.leading.power == 1 and abs(law.leading.coefficient - slope) < 1e-14
+    run = theory.propagate(sigma_w=float(point.sigma_w.value), sigma_b=float(point.sigma_b.value), depth=4000,
+                           input_norm=float((point.K.value - point.sigma_b.value**2) / point.sigma_w.value**2) - 0.1,
+                           quantities=("K", name))  # fmt: skip
+    seen = getattr(run, name) / (run.K**2 if name == "V" else 1)
+    grown = (seen[3999] - seen[1999]) / 2000
+    assert abs(grown / float(slope) - 1) < 0.02 < abs(grown / float(slope) / 1.05 - 1)

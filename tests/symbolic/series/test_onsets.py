@@ -231,3 +231,22 @@ def test_a_coefficient_with_digits_in_it_is_one_number():
     short = _shortened(sp.Float("0.1234567890123456789012345", 25) * sp.pi + sp.sqrt(2))
     assert short.is_Float and abs(short - (R("0.1234567890123456789012345") * sp.pi + sp.sqrt(2)).evalf(30)) < 1e-17
     assert _shortened(C * sp.Float("0.5", 25)).has(C) and _shortened(sp.sqrt(2) * sp.pi) == sp.sqrt(2) * sp.pi
+
+
+def test_a_law_at_a_place_asks_for_every_symbol():
+    """Those of a constant, too, and functions that equations define are named."""
+    given = dict(sigma_v=1, sigma_w=1, sigma_a=0, sigma_b=0)
+    law = mf.derive("tanh", architecture="full_residual", total_v="1/2").depth_law("K", **given)  # sqrt(L)*t
+    with pytest.raises(mf.MeanFieldError, match=r"t has no value; give it, as in at\(1000, t=1\)"):
+        law.at(1000)
+    assert abs(law.at(1000, t="1/2") - 500 / math.sqrt(1000)) < 1e-12
+    law = mf.derive("relu", architecture="full_residual", total_v=1).depth_law("K", **given)  # K_0*exp(t/2)
+    with pytest.raises(mf.MeanFieldError, match="K_0 has no value"):
+        law.at(1000, t=1)
+    assert abs(law.at(1000, t=1, K_0=3) - 3 * math.exp(0.5)) < 1e-12
+    totals = {f"total_{s}": 1 for s in "vwab"}
+    law = mf.derive("Max(z,0)-1/3", architecture="full_residual", **totals).depth_law(
+        "gamma", sigma_v=1, sigma_w=1, sigma_a=1, sigma_b=0, correlation="1/2"
+    )
+    with pytest.raises(mf.MeanFieldError, match="it holds h, k, which the equations beside it define"):
+        law.at(1000, t=1)

@@ -95,7 +95,8 @@ class PairTrial(Trial):
         """The leading term of ε."""
         if self.fast:
             k = self.law_key(self.gamma)
-            assert self.gamma.constant is not None
+            if self.gamma.constant is None:
+                raise NoHigherOrder(f"{APART}; here the start decides what it tends to.")
             return (-k[0], -k[1], -k[2], 0), self.atoms.of(1 / self.gamma.constant)
         key = over(self.law_key(self.distance), self.leading.key)
         return key, self.atoms.of(self._size / (2 * self.leading.amplitude))

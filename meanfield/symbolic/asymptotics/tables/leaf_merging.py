@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from heapq import heappop, heappush
@@ -288,7 +289,8 @@ def _same(one: Any, other: Any, cell: Cell) -> bool:
         if (gap := x.exponent - y.exponent) != 0 and not gap.is_Rational:
             point = point or cell.point()
             assert point is not None
-            gap = gap.xreplace(point)
+            with suppress(MeanFieldError):  # of a root that is not there at these numbers
+                gap = gap.xreplace(point)
         if gap.is_Rational and gap != 0:
             return False
     for x, y in pairs:

@@ -145,3 +145,11 @@ def test_where_q_comes_to_rest_only_at_some_numbers():
     one = dict.fromkeys(("sigma_v", "sigma_w", "sigma_b", "sigma_a"), 1)
     table = mf.derive("log(1+abs(z))", architecture="full_residual", **one, **betas).phase_table("K", "J")
     assert "root(q" in str(table) and table.latex()
+
+
+def test_rows_of_two_inputs_beside_a_law_of_rest_that_is_open():
+    """asinh: laws are compared at numbers at which nothing rests; they were refused for it."""
+    beta = {f"beta_{s}": f"beta_{s}" for s in "vwab"}
+    theory = mf.derive("asinh(z)", architecture="full_residual", **beta)
+    both = theory.phase_table("K", "gamma")
+    assert "gamma: not derived here" in str(both) and len(both.rows) == len(theory.phase_table("K").rows)
