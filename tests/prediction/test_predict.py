@@ -13,6 +13,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import softmax
 
 import meanfield as mf
+from meanfield.prediction import predict
 from tests import REFERENCES
 
 RNG = np.random.default_rng(33)
@@ -426,3 +427,19 @@ def test_cross_entropy_with_a_ridge_has_an_end(ridge):
     with pytest.raises(mf.MeanFieldError, match="steps are taken one by one"):
         mf.derive("erf").predict([[1.0], [2]], [0, 1], loss="cross_entropy", ridge=1.0, rate=0.1, sigma_w=1, sigma_b=0,
                                  depth=2)  # fmt: skip
+
+
+def test_rows_say_which_inputs_they_are_of():
+    X, y = np.eye(3), np.arange(3.0)
+    theory, at = mf.derive("erf"), dict(sigma_w=1.3, sigma_b=0.1, depth=2, ridge=0.1)
+    assert [s.split()[:2] for s in str(theory.predict(X, y, X[:2] + 1, **at)).splitlines() if s.startswith("te")] == [
+        ["test", "0"], ["test", "1"]]  # fmt: skip
+    alone = str(theory.predict(X, y, **at)).splitlines()
+    assert [s.split()[:2] for s in alone if s.startswith("tra")] == [["train", "0"], ["train", "1"], ["train", "2"]]
+    assert not any(s.startswith("test") for s in alone)
+
+
+def test_one_output_that_is_no_number_is_enough():
+    with pytest.raises(mf.MeanFieldError, match="The outputs grow beyond doubles"):
+        predict._finite(np.array([1.0, np.inf]))
+    assert predict._finite(np.ones(2)).sum() == 2

@@ -10,6 +10,7 @@ import sympy as sp
 import meanfield as mf
 from meanfield.base.answers.latex import tex
 from meanfield.presentation.tables import LEGEND, _decimals
+from meanfield.theory.summaries import EVERYWHERE
 
 PHIS, NETWORKS = ("tanh", "gelu", "step"), ("mlp", "preln")
 
@@ -40,6 +41,13 @@ def test_a_summary_has_a_row_for_each_critical_point(found):
     assert frame["sigma_w"].tolist()[:2] == [1.0, 2.0] and frame["K"].isna().sum() == 4
     with pytest.raises(mf.MeanFieldError, match="did you mean 'preln'"):
         mf.summary("tanh", "pre-ln").entries[0].message and mf.derive("tanh", architecture="pre-ln")
+
+
+def test_what_holds_everywhere_is_said_where_one_row_needs_it():
+    """With a norm and a skip every point is critical, without them one is."""
+    mixed, alone = mf.summary("tanh", ("mlp", "preln")), mf.summary("tanh", ("mlp",))
+    assert [e.exponent is None for e in mixed.entries] == [True, False] and [e.exponent for e in alone.entries] == [None]
+    assert EVERYWHERE in mixed.latex() and EVERYWHERE not in alone.latex()
 
 
 def test_a_summary_is_a_table_for_a_paper(found):

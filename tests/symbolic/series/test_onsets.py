@@ -19,12 +19,13 @@ from meanfield.cli.terminal.output import law_rows
 from meanfield.presentation.phase_tables import ScheduledLaw
 from meanfield.presentation.tables import Table
 from meanfield.symbolic.asymptotics.depth import DepthLaw, _shortened
-from meanfield.symbolic.asymptotics.higher_order.series_solution import Corrections
+from meanfield.symbolic.asymptotics.higher_order.series_solution import Corrections, _check
 from meanfield.symbolic.asymptotics.log_growth import exponential, grown, regular
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import Atoms, of
+from meanfield.symbolic.series.exponents import NoHigherOrder
 from meanfield.symbolic.series.ring import any_logs, key
 from meanfield.symbolic.series.truncated import Calculus, Truncated
 
@@ -250,3 +251,12 @@ def test_a_law_at_a_place_asks_for_every_symbol():
     )
     with pytest.raises(mf.MeanFieldError, match="it holds h, k, which the equations beside it define"):
         law.at(1000, t=1)
+
+
+def test_a_leading_term_is_found_again_to_its_own_digits():
+    """Of 1e-20·√l a term of 2e-20 is another one, however small both are."""
+    law = exponential(sp.Rational(1, 10**20), sp.Rational(1, 2))
+    ((place, size),) = law.terms
+    _check(law, [(place[:3], size)])
+    with pytest.raises(NoHigherOrder, match="is not found again"):
+        _check(law, [(place[:3], 2 * size)])
