@@ -65,7 +65,9 @@ class Functions:
         return self.numbers[shape] if shape in self.numbers else self.names[shape]
 
     def name(self, shape: sp.Basic, kind: str) -> str:
-        """A new name for the function of `shape`."""
+        """A new name for the function of `shape`, which has none yet: its number is that of no other."""
+        if shape in self.names:
+            raise ValueError(f"{shape} is {self.names[shape]} already")
         self.names[shape] = f"{kind}_{len(self.names)}"
         return self.names[shape]
 
