@@ -42,7 +42,7 @@ def rows(s: Session) -> tuple[str, np.ndarray]:
 
 
 def kernel(s: Session) -> None:
-    of = derived(s, ("plain", "plain", "plain", "residual", "pre", "scaled", "two", "act"))
+    of = derived(s, ("plain", "plain", "plain", "residual", "pre", "scaled", "two", "act", "post"))
     at = place(s.rng, of)
     if s.rng.random() < 0.5:
         at = place_of(at.sigma_w, "0", "no bias")

@@ -50,7 +50,7 @@ def net(rng: random.Random, phi: Phi | None = None, shapes: tuple[str, ...] = ()
     """A random architecture; shapes: from these alone."""
     phi = activation(rng) if phi is None else phi
     chances = {"plain": 8, "residual": 2, "pre": 1, "act": 0.7, "preln": 0.7, "scaled": 0.7, "two": 1.3, "inner": 0.7}
-    chances["gate"] = 1
+    chances |= {"gate": 1, "post": 0.7 if "post" in shapes else 0}
     if phi.jumps:
         chances |= {"act": 0, "two": 0.3}
     chances = {k: v for k, v in chances.items() if not shapes or k in shapes}
@@ -75,6 +75,8 @@ def net(rng: random.Random, phi: Phi | None = None, shapes: tuple[str, ...] = ()
             inner = f"mf.activation({phi.arguments})" if phi.keywords else repr(phi.source)
             text = f"mf.derive(architecture=mf.architectures.preln({inner}, mu={mu!r}))"
             return Net(name, (norm, body, DENSE), mu, text)
+        case "post":
+            return _sequence(name, (body, DENSE, norm))
         case "scaled":
             factor = rng.choice(("1/2", "2", nonzero(rng, 0.3, 2)))
             return _sequence(name, (body, Op("scale", factor=factor), DENSE))
