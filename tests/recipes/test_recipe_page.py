@@ -51,7 +51,7 @@ SAID = {
     "w2 or w3": (("w2", "K_L/K_1", 1.048), ("none", "K_L/K_1", 2.84), ("both", "K_L/K_1", 1.02)),
     "2L or 2l": (("1/sqrt(2l)", "K_L/K_1", 1.201), ("1/sqrt(2L)", "K_L/K_1", 1.048), ("no scale", "log J", 2.4)),
     "embeddings": (("size .02", "K_L/K_1", 116), ("size .02", "embeddings", 0.0086), ("size 1", "K_L/K_1", 1.072)),
-    "fused": (("fused", "scores", 0.49), ("apart", "scores", 0.98), ("fused", "K_L/K_1", 3.6), ("apart", "log J", 2.3)),
+    "fused": (("fused", "scores", 0.49), ("apart", "scores", 0.98), ("fused", "K_L/K_1", 3.6), ("apart", "log J", 2.25)),
     "norm behind": (("peri", "K_L/K_1", 65), ("pre", "K_L/K_1", 5.15), ("post", "embeddings", 0.009)),
     "norm scaled": (("norm / sqrt(l)", "K_L/K_1", 1.27), ("norm / sqrt(l)", "log J", 0.32)),
     "default linear": (("sqrt(5): 1/(3n)", "K_L/K_1", 1.76), ("1/n", "K_L/K_1", 12.3)),

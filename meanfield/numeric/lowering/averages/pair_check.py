@@ -17,6 +17,7 @@ from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre
 
 FLOOR = 2e-14  # rounding of the many terms, seen against multiprecision values
+FARTHEST = 40.0  # standard deviations, up to e^{-800}
 NOTHING = 44.0  # e to minus this adds nothing to an average: panels beyond are left out
 
 
@@ -73,6 +74,8 @@ def _average(plan, a: float, b: float, c: float, r: float, finer: bool) -> float
     s_a, s_b, step = math.sqrt(a), math.sqrt(b), plan.step / (2.7 if finer else 1.0)
     order = 24 if finer and any(plan.branches) else 16
     reach = 10.0 if finer else 9.0
+    if finer:  # where f or g is 0 up to a wall, all of the average lies beyond it
+        reach = min(math.hypot(reach, max(plan.gaps[0] / s_a, plan.gaps[1] / s_b)), FARTHEST)
     reach += plan.rate * max(s_a, s_b)
     wf, wg = plan.frequencies
     near = [
