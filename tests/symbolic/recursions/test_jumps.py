@@ -14,13 +14,13 @@ from scipy.special import erf
 import meanfield as mf
 from meanfield.base.answers.results import MeanFieldError, Status
 from meanfield.base.errors import LONGEST, abbreviated
-from meanfield.base.symbols import K, K_aa, K_bb, distance, tilt
+from meanfield.base.symbols import K, K_aa, K_bb, Z, distance, tilt
 from meanfield.numeric.lowering import evaluators
-from meanfield.numeric.lowering.averages import direct, two_gaussians
+from meanfield.numeric.lowering.averages import direct, pair_check, two_gaussians
 from meanfield.numeric.lowering.distances import equal_norm_distance, unequal_norm_distance
 from meanfield.numeric.lowering.modules import generated_modules
 from meanfield.numeric.lowering.text import printing
-from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.node import Average, Integrand
 from meanfield.symbolic.averages.nodes.equal_norms import Stretch, stretch
 from meanfield.symbolic.averages.nodes.unequal_norms import Chord, chord
 from meanfield.theory.depth_limits import inputs_apart
@@ -199,6 +199,18 @@ def test_pieces_that_are_not_constant(formula, monkeypatch):
     assert not abs(1.5 * found(K_star, 2 * K_star * (1 - c * (1 - 1e-8))) - 1) < 1e-11
     near = found(K_star, 2e-12 * K_star) / found(K_star, 2e-14 * K_star)
     assert near == pytest.approx(0.1, rel=1e-4)  # S falls as the inverse root of the distance
+
+
+def test_references_reach_beyond_a_wall(monkeypatch):
+    """At V = .001 all of z·1(z > .4) lies beyond 12 deviations: 2(⟨f²⟩ - ⟨f f⟩)/apart in 40 digits by mpmath. A
+    reference that ends at ten refused it."""
+    node = Stretch(Integrand(sp.Piecewise((0, Z[0] < sp.Rational(2, 5)), (Z[0], True))), K, distance)
+    _, product, slope = equal_norm_distance.parts(node)
+    exact = 8.67889345307415641e-33
+    assert abs(equal_norm_distance.reference(product, slope, 1e-3, 1e-5) / exact - 1) < 1e-12
+    assert mf.derive(SHRINK).correlations(sigma_w=W, sigma_b=B).stable.c == pytest.approx(0.9580538816597, abs=1e-12)
+    monkeypatch.setattr(pair_check, "FARTHEST", 10.0)
+    assert abs(equal_norm_distance.reference(product, slope, 1e-3, 1e-5) / exact - 1) > 1e-6
 
 
 @pytest.mark.slow
