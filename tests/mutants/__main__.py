@@ -5,7 +5,7 @@ python -m tests.mutants --seed S --list      prints the errors, plants none
 Options: --within meanfield/symbolic (a folder or a file), --only 3,17 (of those drawn), --budget SECONDS of tests an
 error (600; an error whose tests take longer counts as not seen), --workers W (1), --folder FOLDER (where the map, the
 copies of the tree and the verdicts lie: .mutants). Verdicts are appended to verdicts-S.jsonl; those that stand there
-are not run again.
+are not run again. An error that makes forty tests take a minute more than ten times what they took hangs, and is seen.
 """
 
 from __future__ import annotations
@@ -84,15 +84,18 @@ def judged(tree: Path, one: Mutant, tests: Map, budget: float) -> dict:
         if numba:
             forget_compiled(tree)
         for first in range(0, len(chosen), BATCH):
-            left = budget - (time.monotonic() - begun)
-            verdict, by = run(tree, chosen[first : first + BATCH], left) if left > 0 else ("out of time", "")
+            batch = chosen[first : first + BATCH]
+            left, longest = budget - (time.monotonic() - begun), 60 + 10 * sum(map(tests.seconds.__getitem__, batch))
+            verdict, by = run(tree, batch, min(left, longest)) if left > 0 else ("out of time", "")
+            if verdict == "out of time" and longest < left:
+                verdict = "hangs"
             if verdict != "passed":
                 break
     finally:
         write(path, text)
         if numba:
             forget_compiled(tree)
-    seen = verdict == "failed"
+    seen = verdict in ("failed", "hangs")
     return {"mutant": str(one), "seen": seen, "verdict": verdict, "by": by, "tests": len(chosen),
             "seconds": round(time.monotonic() - begun, 1)}  # fmt: skip
 

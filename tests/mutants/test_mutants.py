@@ -76,6 +76,7 @@ def test_the_map_names_the_quickest_tests_first(tmp_path):
     assert tests.tests("meanfield/m.py", 3, 3) == ["a"] and tests.tests("meanfield/m.py", 3, 4) == ["b", "a"]
     assert tests.tests("meanfield/m.py", 20, 20) == ["c", "b", "a"], "no test runs the line: all that run the file"
     assert tests.tests("meanfield/other.py", 1, 1) == []
+    assert tests.tests("meanfield/a/other.py", 1, 1) == ["a"], "nothing is seen to run the file: those of its folder"
     with pytest.raises(FileNotFoundError, match=r"python -m tests\.mutants --map"):
         Map(tmp_path / "nothing")
 
@@ -91,6 +92,17 @@ def test_a_planted_error_is_seen_and_the_file_put_back(tmp_path, monkeypatch):
             verdicts[one.new] = program.judged(tmp_path, one, Map(tmp_path), 60)["verdict"]
     assert (tmp_path / "m.py").read_text("utf-8") == before
     assert verdicts == {"(x < 0)": "failed", "(abs(x))": "passed"}
+
+
+def test_an_error_that_hangs_is_seen(tmp_path, monkeypatch):
+    (tmp_path / "m.py").write_text("def down(x):\n    return x - 1\n", "utf-8")
+    records = {"test": "test_m.py::test_it", "seconds": 0.1, "lines": {"m.py": bits([2])}}
+    (tmp_path / "w.jsonl").write_text(json.dumps(records) + "\n", "utf-8")
+    one = operators.mutants(tmp_path, tmp_path / "m.py")[0]
+    monkeypatch.setattr(program, "run", lambda tree, tests, seconds: ("out of time", ""))
+    record = program.judged(tmp_path, one, Map(tmp_path), 600)
+    assert record["seen"] and record["verdict"] == "hangs"
+    assert not program.judged(tmp_path, one, Map(tmp_path), 50)["seen"], "control: the budget was too short"
 
 
 def test_tests_that_are_slow_by_now_see_nothing(tmp_path):
