@@ -14,10 +14,10 @@ from scipy.stats import norm, qmc
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.functions.activations import activation
-from meanfield.numeric.quadrature.layer_averages import averages_of
-from meanfield.numeric.quadrature.slopes import monomials, slopes_of
-from meanfield.numeric.quadrature.weak import weak_pair
-from meanfield.numeric.quadrature.whitened import WhitenedGrid, product_averages, resolved
+from meanfield.numeric.quadrature.covariances.layer_averages import averages_of
+from meanfield.numeric.quadrature.covariances.slopes import monomials, slopes_of
+from meanfield.numeric.quadrature.covariances.weak import weak_pair
+from meanfield.numeric.quadrature.covariances.whitened import WhitenedGrid, product_averages, resolved
 from meanfield.symbolic.finite_width.correlator_maps import in_averages
 from meanfield.symbolic.finite_width.layer_law import correlator
 from meanfield.symbolic.finite_width.neuron_fields import NEURON, Mean, Sigma

@@ -12,7 +12,7 @@ from flint import arb
 
 from meanfield.functions import balls
 from meanfield.functions.activations import activation
-from meanfield.numeric.quadrature import small_variance
+from meanfield.numeric.quadrature.covariances import small_variance
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import sympy as sp
 import meanfield as mf
 from meanfield.empirical import run_ensemble
 from meanfield.functions.activations import activation
-from meanfield.numeric.quadrature.slopes import slopes_of
+from meanfield.numeric.quadrature.covariances.slopes import slopes_of
 from meanfield.numeric.tokens.expansions import expand, pairs
 from meanfield.numeric.tokens.token_functions import Applied, Line
 from tests.numeric.token_blocks import mixer, resmlp

@@ -35,8 +35,9 @@ theory: theory derivation deriving
 """
 ROOMS = (
     "base.tex", "bias", "cli", "comparison", "correlators", "data", "empirical", "explorer", "kernels",
-    "numeric.finite_width", "numeric.lowering.many_positions", "numeric.phases", "numeric.quadrature.softmax",
-    "numeric.tokens", "parametrizations", "prediction", "presentation", "recipes", "symbolic.asymptotics",
+    "numeric.finite_width", "numeric.lowering.many_positions", "numeric.phases", "numeric.quadrature.covariances",
+    "numeric.quadrature.softmax", "numeric.tokens", "parametrizations", "prediction", "presentation", "recipes",
+    "symbolic.asymptotics",
     "symbolic.correlator_laws", "symbolic.criticality", "symbolic.finite_width", "symbolic.fixed_points",
     "symbolic.recursions.tokens", "training", "tuning",
 )  # fmt: skip

@@ -105,8 +105,9 @@ symbolic.correlator_laws.exact symbolic.correlator_laws.positive_variance symbol
 symbolic.correlator_laws.critical_shift
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches
 numeric.quadrature.oscillatory_integrands
-numeric.quadrature.gaussian_averages numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
-numeric.quadrature.weak numeric.quadrature.layer_averages numeric.quadrature.sphere numeric.quadrature.small_variance
+numeric.quadrature.gaussian_averages numeric.quadrature.hermite numeric.quadrature.sphere
+numeric.quadrature.covariances.slopes numeric.quadrature.covariances.whitened numeric.quadrature.covariances.weak
+numeric.quadrature.covariances.layer_averages numeric.quadrature.covariances.small_variance
 numeric.quadrature.softmax.softmax_grids numeric.quadrature.softmax.overlaps numeric.quadrature.softmax.softmax_tables
 numeric.lowering.text.elementary_numeric numeric.lowering.text.interpreting numeric.lowering.text.helpers
 numeric.lowering.text.printing numeric.lowering.text.scheduling

@@ -19,8 +19,8 @@ from meanfield.base.budgets import require_memory
 from meanfield.base.quantities import QUANTITIES, differentials
 from meanfield.functions import balls
 from meanfield.functions.activations import Activation
-from meanfield.numeric.quadrature.layer_averages import LayerAverages, averages_of
-from meanfield.numeric.quadrature.small_variance import BITS, small
+from meanfield.numeric.quadrature.covariances.layer_averages import LayerAverages, averages_of
+from meanfield.numeric.quadrature.covariances.small_variance import BITS, small
 from meanfield.symbolic.finite_width.correlator_maps import MEANS, WHERE
 from meanfield.symbolic.finite_width.ensembles import Ensemble, Orthogonal
 from meanfield.symbolic.finite_width.first_layer import first_value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from meanfield.numeric.quadrature.slopes import Slopes
+    from meanfield.numeric.quadrature.covariances.slopes import Slopes
 
 SCAN = 257  # places where a composed function is looked at for crossings of a break
 

@@ -32,7 +32,7 @@ from meanfield.networks.records import (
     Schedule,
     Sequential,
 )
-from meanfield.numeric.quadrature.slopes import Slopes, slopes_of
+from meanfield.numeric.quadrature.covariances.slopes import Slopes, slopes_of
 from meanfield.numeric.tokens.token_fields import Fields, FieldTerm, Signal, is_gaussian, refuse_equal, scaled, summed
 from meanfield.numeric.tokens.token_functions import Applied
 

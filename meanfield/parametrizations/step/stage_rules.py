@@ -23,7 +23,7 @@ from meanfield.networks.records import (
     Scale,
     Sequential,
 )
-from meanfield.numeric.quadrature.slopes import slopes_of
+from meanfield.numeric.quadrature.covariances.slopes import slopes_of
 from meanfield.parametrizations.exponents.unknown_steps import refuse, rule_of
 from meanfield.parametrizations.step.affine_stage import AffineStage
 from meanfield.parametrizations.step.norm_stages import BatchNormStage, GainStage, NormStage, PoolStage

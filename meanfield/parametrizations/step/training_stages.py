@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.leading import Registry
-from meanfield.numeric.quadrature.slopes import Slopes
+from meanfield.numeric.quadrature.covariances.slopes import Slopes
 
 SMALL = 1e-7  # changes below it are multiplied with the slope, as a difference would lose their digits
 

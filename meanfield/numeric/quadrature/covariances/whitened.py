@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.numeric.quadrature.slopes import Slopes
+from meanfield.numeric.quadrature.covariances.slopes import Slopes
 
 COARSER = 0.8  # of the two rules, the density of nodes of the one that measures the error of the other
 WIDEST = 0.52  # the largest step of a standard normal: 2 exp(−2π²/0.52²) = 4e-32

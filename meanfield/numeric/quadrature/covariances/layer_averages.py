@@ -12,9 +12,9 @@ import numpy as np
 
 from meanfield.base.budgets import tick
 from meanfield.functions.activations import Activation
-from meanfield.numeric.quadrature.slopes import Slopes, monomials, slopes_of
-from meanfield.numeric.quadrature.weak import weak_pair, weak_single
-from meanfield.numeric.quadrature.whitened import WhitenedGrid, product_averages, resolved
+from meanfield.numeric.quadrature.covariances.slopes import Slopes, monomials, slopes_of
+from meanfield.numeric.quadrature.covariances.weak import weak_pair, weak_single
+from meanfield.numeric.quadrature.covariances.whitened import WhitenedGrid, product_averages, resolved
 
 Key2 = tuple[tuple[int, int], tuple[int, int]]  # derivatives of φ, and those outside of the average
 

@@ -20,7 +20,7 @@ from meanfield.base.symbols import Z
 from meanfield.functions import balls
 from meanfield.functions.activations import Activation
 from meanfield.functions.series.taylor import taylor
-from meanfield.numeric.quadrature.layer_averages import LayerAverages, NeededAverages
+from meanfield.numeric.quadrature.covariances.layer_averages import LayerAverages, NeededAverages
 
 BITS = 200
 LARGEST = 1e-4  # of K over the square of the radius within which φ is like its linear part

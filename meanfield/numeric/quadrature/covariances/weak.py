@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from meanfield.numeric.quadrature.slopes import Slopes
-from meanfield.numeric.quadrature.whitened import ROUNDING, WhitenedGrid, product_averages
+from meanfield.numeric.quadrature.covariances.slopes import Slopes
+from meanfield.numeric.quadrature.covariances.whitened import ROUNDING, WhitenedGrid, product_averages
 
 MEETING = 1e-12  # 1 − c² below it: breaks of both variables meet, and their deltas with them
 
