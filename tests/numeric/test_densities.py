@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from meanfield.base.symbols import Z
-from meanfield.numeric.quadrature import gaussian_averages
+from meanfield.numeric.quadrature import gaussian_averages, polynomial_tables
 
 
 def assert_averages_of_a_lorentzian(K: np.ndarray) -> None:
@@ -32,7 +32,7 @@ def assert_table_of_a_lorentzian(factor: float = 1.0, monkeypatch=None) -> None:
         return true(*given)
 
     monkeypatch.setattr(gaussian_averages, "densities", densities)
-    table = gaussian_averages.build_table(lambda K: gaussian_averages.gaussian_average(1 / (1 + Z[0] ** 2), K), -12, 40)
+    table = polynomial_tables.build_table(lambda K: gaussian_averages.gaussian_average(1 / (1 + Z[0] ** 2), K), -12, 40)
     monkeypatch.undo()
     assert gaussian_averages._panels.get() is None  # nothing is kept afterwards
     assert asked[-1] < len(asked) * 8, "densities of octaves were not met again"

@@ -105,7 +105,8 @@ symbolic.correlator_laws.exact symbolic.correlator_laws.positive_variance symbol
 symbolic.correlator_laws.critical_shift
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches
 numeric.quadrature.oscillatory_integrands
-numeric.quadrature.gaussian_averages numeric.quadrature.hermite numeric.quadrature.sphere
+numeric.quadrature.gaussian_averages numeric.quadrature.polynomial_tables numeric.quadrature.hermite
+numeric.quadrature.sphere
 numeric.quadrature.covariances.slopes numeric.quadrature.covariances.whitened numeric.quadrature.covariances.weak
 numeric.quadrature.covariances.layer_averages numeric.quadrature.covariances.small_variance
 numeric.quadrature.softmax.softmax_grids numeric.quadrature.softmax.overlaps numeric.quadrature.softmax.softmax_tables

@@ -12,7 +12,7 @@ from meanfield.numeric.lowering import formulas  # noqa: F401  registers how ave
 from meanfield.numeric.lowering.modules.module_functions import LOWERED, Functions
 from meanfield.numeric.lowering.text import depth_loops
 from meanfield.numeric.lowering.text.printing import code
-from meanfield.numeric.quadrature.gaussian_averages import PolynomialTable
+from meanfield.numeric.quadrature.polynomial_tables import PolynomialTable
 from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.recursion import Recursion
 

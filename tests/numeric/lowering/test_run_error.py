@@ -24,7 +24,7 @@ from meanfield.functions.activations import activation
 from meanfield.numeric.lowering.averages import conditional, one_gaussian, pair_check, planes, two_gaussians
 from meanfield.numeric.lowering.evaluators import ROUNDING
 from meanfield.numeric.lowering.text import printing
-from meanfield.numeric.quadrature import evaluation, oscillatory_integrands
+from meanfield.numeric.quadrature import evaluation, oscillatory_integrands, polynomial_tables
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.symbolic.averages import enclosure
 from meanfield.symbolic.averages.expansions.expansion import at_zero
@@ -93,7 +93,7 @@ def test_a_power_law_after_an_oscillation_is_measured_and_fails():
     nodes = list(expr.atoms(Average))
     rules = [quadrature.rule_for(n.integrand) for n in nodes]
     values = one_gaussian._values(expr, nodes, rules)
-    table = quadrature.build_table(values, 10, 18)
+    table = polynomial_tables.build_table(values, 10, 18)
     assert one_gaussian._continuation(expr, nodes, table, values, 1) > 1e-5
     f = printing.interpret(f"def f(K, T):\n    return {one_gaussian._table_call(table)}\n", "f")
     rows = [r for r in ROWS if r["phi"] == "tanh(z)*sin(z)" and r["K"] > 2e5]
@@ -165,7 +165,7 @@ def test_cells_are_cut_where_an_average_is_steep(monkeypatch):
     assert_follows(f, truth, f.error)
     with pytest.raises(AssertionError, match="off by"):
         assert_follows(lambda k: f(k) * (1 + 6e-13), truth, f.error)
-    monkeypatch.setattr(quadrature, "MOST_SPLITS", 0)
+    monkeypatch.setattr(polynomial_tables, "MOST_SPLITS", 0)
     with pytest.raises(MeanFieldError, match="too steep"):
         one_gaussian.scalar.__wrapped__(node)
 

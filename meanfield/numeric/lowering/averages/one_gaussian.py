@@ -22,7 +22,7 @@ from meanfield.base.symbols import K
 from meanfield.functions import balls
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.lowering.text.block_loops import branch_free
-from meanfield.numeric.quadrature import evaluation
+from meanfield.numeric.quadrature import evaluation, polynomial_tables
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average
@@ -53,7 +53,7 @@ class LoweredScalar:
 
     name: str
     text: str
-    table: quadrature.PolynomialTable | None
+    table: polynomial_tables.PolynomialTable | None
     error: float
     note: str
     limit: float = math.inf  # the value is NaN beyond this K: the integrand oscillates too fast to be followed there
@@ -117,7 +117,7 @@ def _cheaper(expr: sp.Expr, one: LoweredScalar) -> LoweredScalar:
     return other if other.only_table and other.limit >= one.limit and other.error <= max(one.error, TOLERANCE) else one
 
 
-def _tabled(name: str, table: quadrature.PolynomialTable, error: float) -> LoweredScalar:
+def _tabled(name: str, table: polynomial_tables.PolynomialTable, error: float) -> LoweredScalar:
     return LoweredScalar(
         name,
         f"def {name}(K, T):\n    return {_table_call(table)}\n",
@@ -129,11 +129,11 @@ def _tabled(name: str, table: quadrature.PolynomialTable, error: float) -> Lower
     )
 
 
-def _limit(t: quadrature.PolynomialTable) -> float:
+def _limit(t: polynomial_tables.PolynomialTable) -> float:
     return 2.0**t.last if math.isnan(t.high) else math.inf
 
 
-def _until(t: quadrature.PolynomialTable) -> str:
+def _until(t: polynomial_tables.PolynomialTable) -> str:
     return f" for K up to {_limit(t):.0e}" if math.isnan(t.high) else ""
 
 
@@ -148,7 +148,7 @@ def _guard(expr) -> str:
         return ""
 
 
-def _table_call(t: quadrature.PolynomialTable) -> str:
+def _table_call(t: polynomial_tables.PolynomialTable) -> str:
     high = repr(t.high) if math.isfinite(t.high) else f"math.{t.high!r}"
     call = f"_table(K, T, {t.first}, {t.low!r}, {high})"
     if t.is_split:
@@ -306,8 +306,9 @@ def _values(expr, nodes, rules, gap=0.0):
 
 def _long_enough(expr, nodes, rules, values, span):
     """The table over `span`, as long as its continuations need, and its measured error."""
-    low = quadrature.LOW if span[0] == 0 else max(quadrature.LOW, math.floor(math.log2(span[0])) - 1)
-    high = quadrature.HIGH if span[1] == math.inf else min(quadrature.HIGH, math.ceil(math.log2(span[1])) + 1)
+    low, high = polynomial_tables.LOW, polynomial_tables.HIGH
+    low = low if span[0] == 0 else max(low, math.floor(math.log2(span[0])) - 1)
+    high = high if span[1] == math.inf else min(high, math.ceil(math.log2(span[1])) + 1)
     followed = _followed(rules)
     # a function that is 0 around 0 has the average e^{-gap²/2K}·(what a table can hold)
     gap = rules[0].gap if nodes == [expr] else 0.0
@@ -316,7 +317,7 @@ def _long_enough(expr, nodes, rules, values, span):
         low = max(low, math.floor(math.log2(gap**2 / 1500)))
 
     def build(first, last):
-        return replace(quadrature.build_table(tabled, first, last), gap=gap)
+        return replace(polynomial_tables.build_table(tabled, first, last), gap=gap)
 
     table = build(low, min(high, followed))
     if followed < high:
@@ -395,7 +396,7 @@ def _holds(nodes, k: float) -> bool:
     """Whether doubles hold the averages at k: z⁴ at K = 1e-162 is below the least of them, and its quadrature noise."""
     with np.errstate(all="ignore"):
         moduli = [float(quadrature.gaussian_average(n.integrand, np.array([k]), modulus=True)[0]) for n in nodes]
-    return all(m > quadrature.LEAST for m in moduli)
+    return all(m > polynomial_tables.LEAST for m in moduli)
 
 
 def _miss(expr, nodes, k, miss, scale) -> float:

@@ -13,7 +13,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.leading import Registry
-from meanfield.numeric.quadrature.gaussian_averages import PolynomialTable
+from meanfield.numeric.quadrature.polynomial_tables import PolynomialTable
 
 DIRECT_WEIGHT = 300.0  # what a call of an average by quadrature costs, in layers of tables
 PAIR_WEIGHT = 2e4  # the same of averages over several inputs

@@ -16,7 +16,7 @@ from meanfield.base.encodings import PLAIN
 from meanfield.base.quantities import CARRIED, GRADIENTS, QUANTITIES
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.lowering.text.scheduling import StatementOrder, more_exact
-from meanfield.numeric.quadrature.gaussian_averages import PolynomialTable
+from meanfield.numeric.quadrature.polynomial_tables import PolynomialTable
 from meanfield.symbolic.averages.base import Node, nodes_in
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
