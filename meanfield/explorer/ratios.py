@@ -23,8 +23,8 @@ from meanfield.explorer.oscillatory_moments import waves
 from meanfield.explorer.smoothing import Grain, distances, grain
 from meanfield.numeric.lowering.modules import cache
 from meanfield.numeric.lowering.modules.generated_modules import VERSION
-from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature.evaluation import evaluate
+from meanfield.numeric.quadrature.steep_points import steepness
 
 CORE = (-8.0, 8.0, 2.0)  # octaves between which f has a scale of its own: from, to, and the width of a box
 QUIET = -6.0  # below it an oscillation is none; its boxes above are half as wide
@@ -82,7 +82,7 @@ def ratios(f: sp.Expr) -> Ratios:
 
 def unit_of(f: sp.Expr) -> sp.Rational:
     """A power of 2 by which z is measured, so that a steep or fast f is neither."""
-    fastest = max(quadrature.steepness(f), waves(f)[0])
+    fastest = max(steepness(f), waves(f)[0])
     return sp.Rational(1, 2 ** max(0, int(np.floor(np.log2(fastest)))))
 
 

@@ -22,9 +22,9 @@ from meanfield.base.symbols import Z
 from meanfield.explorer import oscillatory_moments
 from meanfield.explorer.oscillatory_moments import NODES, REACH
 from meanfield.functions.piecewise import pieces
-from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.numeric.quadrature.rules import gauss_legendre
+from meanfield.numeric.quadrature.steep_points import centres
 
 FINE = 8  # how far from a centre f has a scale of its own
 NEAR, FAR = -40, 25  # octaves of z between which panels double
@@ -51,9 +51,9 @@ def grain(f: sp.Expr) -> Grain:
     jumps = tuple((float(b), float(step)) for b, step in p.jumps())
     if not np.isfinite([step for _, step in jumps]).all():
         raise InfiniteAverage(f"{f} has an infinite jump.")
-    steep = {sign * c for c in quadrature.centres(f) for sign in (-1, 1) if c > FINE - 2}
-    centres = sorted({0.0, *map(float, p.breaks), *steep})
-    return Grain(f, p.diff().expr, tuple(centres), bool(p.breaks), jumps, *oscillatory_moments.waves(f))
+    steep = {sign * c for c in centres(f) for sign in (-1, 1) if c > FINE - 2}
+    places = sorted({0.0, *map(float, p.breaks), *steep})
+    return Grain(f, p.diff().expr, tuple(places), bool(p.breaks), jumps, *oscillatory_moments.waves(f))
 
 
 def distances(f: sp.Expr, s: float, v: np.ndarray, refine: int = 1) -> tuple[np.ndarray, np.ndarray]:

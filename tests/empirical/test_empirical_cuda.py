@@ -127,7 +127,8 @@ def simulated_shared_memory():
             return np.empty(*arguments)
 
     kernelapi.np = Slow()
-    _agrees(_plan(mlp("tanh", norm="pre"), width=3, depth=2, sigma_w=1, sigma_b=0), networks=1)
+    more = {"width": 3, "depth": 2, "sigma_w": 1, "sigma_b": 0.3, "correlation": 0.3}
+    _agrees(_plan(mlp("tanh", norm="pre"), **more), networks=2)
 
 
 def simulated_explicit():

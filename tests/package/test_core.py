@@ -23,7 +23,7 @@ symbolic.averages.expansions: powerlog mellin expansion
 symbolic.series: expression_series coefficients exponents ring truncated exponential_sums asymptotic_law
 symbolic: equality steps recursion coordinates
 symbolic.recursions: naming coordinate coordinate_walk record_rules block_recursions first numbered gradient_recursions
-numeric.quadrature: evaluation rules branches oscillatory_integrands gaussian_averages polynomial_tables
+numeric.quadrature: evaluation rules branches steep_points oscillatory_integrands gaussian_averages polynomial_tables
 numeric.lowering.text: elementary_numeric interpreting helpers printing scheduling depth_loops block_loops lockstep
 numeric.lowering.modules: storage cache module_functions generated_modules
 numeric.lowering.averages: one_gaussian

@@ -104,7 +104,7 @@ symbolic.correlator_laws.systems symbolic.correlator_laws.scale_invariant symbol
 symbolic.correlator_laws.exact symbolic.correlator_laws.positive_variance symbolic.correlator_laws.smooth_class
 symbolic.correlator_laws.critical_shift
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches
-numeric.quadrature.oscillatory_integrands
+numeric.quadrature.steep_points numeric.quadrature.oscillatory_integrands
 numeric.quadrature.gaussian_averages numeric.quadrature.polynomial_tables numeric.quadrature.hermite
 numeric.quadrature.sphere
 numeric.quadrature.covariances.slopes numeric.quadrature.covariances.whitened numeric.quadrature.covariances.weak

@@ -42,7 +42,7 @@ class PairAverages:
         self.square = squared(f)
         self.scale_free = scale_free(f)
         self._rate = math.sqrt(rate_of(f))
-        self._width = resolved(f)[0]
+        self._width = min(resolved(f)[0], resolved(slope)[0])
 
     def smooth_up_to(self, sd: float) -> float:
         """The r = √Δ/s up to which averages at s = sd are as smooth in r as the function's own scale lets them be."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,7 +22,7 @@ from flint import arb
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
-from meanfield.functions import balls, zeros
+from meanfield.functions import balls
 from meanfield.functions.elementary import where
 from meanfield.functions.growth import bound
 from meanfield.functions.piecewise import half_line, pieces
@@ -31,6 +31,7 @@ from meanfield.functions.series.taylor import taylor
 from meanfield.numeric.quadrature import branches, oscillatory_integrands
 from meanfield.numeric.quadrature.evaluation import evaluate, numpy_function
 from meanfield.numeric.quadrature.rules import gauss_legendre
+from meanfield.numeric.quadrature.steep_points import centres, resolving_width
 
 NODES = 20  # Gauss–Legendre nodes a panel
 REACH = 9.5  # standard deviations integrated; e^{-45} is left out
@@ -139,36 +140,6 @@ def rule_for(expr: sp.Expr, first: float = 1.0) -> QuadratureRule:
     return QuadratureRule(kinks, max(rates, default=0.0), first, fastest, slopes, steep, sites, gap=gap)
 
 
-def centres(expr: sp.Expr) -> list[float]:
-    """|z| where a saturating head of a linear argument switches, as 3 in tanh(20(z - 3)), where e^{-(20z - 60)²} has
-    its top, and next to the poles of a fraction, as 2 in 1/(1 + 400(z - 2)²): steep points the panels must see."""
-    found = []
-    for node in expr.atoms(sp.exp):
-        u = sp.expand(node.args[0])
-        if u.is_polynomial(Z[0]) and sp.degree(u, Z[0]) == 2 and u.coeff(Z[0], 2).is_negative:
-            top = -u.coeff(Z[0], 1) / (2 * u.coeff(Z[0], 2))
-            found += [abs(float(top))] if top.is_number else []
-    for node in expr.atoms(sp.Pow):
-        if node.exp.is_negative and node.base.has(Z[0]) and node.base.is_polynomial(Z[0]):
-            poly = sp.Poly(node.base, Z[0])
-            if all(c.is_number for c in poly.all_coeffs()):
-                with suppress(MeanFieldError):  # without them panels are narrowed until the values stop moving
-                    found += [abs(float(r.real)) for r in zeros.complex_roots(poly)]
-    for node in expr.atoms(*where("bends")):
-        u = sp.expand(node.args[0])
-        slope = u.coeff(Z[0])
-        if u.is_polynomial(Z[0]) and slope.is_number and slope != 0 and sp.degree(u, Z[0]) == 1:
-            found.append(abs(float(-u.coeff(Z[0], 0) / slope)))
-    return found
-
-
-def steepness(expr: sp.Expr) -> float:
-    """The largest slope of a linear argument of a function, 100 in tanh(100(z - 5))."""
-    heads = expr.atoms(*where("levels"))
-    slopes = [sp.expand(h.args[0]).coeff(Z[0]) for h in heads]
-    return max([abs(float(s)) for s in slopes if s.is_number], default=1.0)
-
-
 def squared(expr: sp.Expr) -> sp.Expr:
     """expr², piece by piece."""
     return pieces(expr, Z[0]).map(lambda e: e**2).expr
@@ -179,7 +150,7 @@ def resolved(expr: sp.Expr) -> tuple[float, float]:
     """(first panel width, relative change on refining it) at which ⟨expr²⟩ stops moving over K = 0.01 … 1e4."""
     K = np.array([0.01, 1.0, 9.0, 100.0, 1e4])
     square = squared(expr)
-    first = 1.0
+    first = resolving_width(expr, NODES, 1.0)
     for _ in range(4):
         a, b = (gaussian_average(square, K, rule_for(square, w)) for w in (first, first / 4))
         with np.errstate(all="ignore"):
@@ -375,7 +346,7 @@ def gaussian_average(
     """e^{gap²/2K}⟨expr⟩_K (mean 0) for an array of K > 0 by panel quadrature; with `modulus`, ⟨|expr|⟩, the scale
     errors are measured on."""
     K = np.atleast_1d(np.asarray(K, dtype=float))
-    rule = rule or rule_for(expr)
+    rule = rule or rule_for(expr, resolving_width(expr, NODES, 1.0))
     out = np.empty_like(K)
     octave = np.floor(np.log2(K))
     for o in np.unique(octave):

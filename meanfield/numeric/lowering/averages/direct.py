@@ -20,6 +20,7 @@ from meanfield.numeric.lowering.modules.module_functions import DIRECT_WEIGHT, F
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre
+from meanfield.numeric.quadrature.steep_points import resolving_width
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.equality import closed
 
@@ -152,7 +153,8 @@ def measured(node: Average, text: str, name: str, variables) -> float:
         # a small variance may bring its own scale with it (z/√K behind a norm); the quadrature knows that of 1
         unit = min(1.0, math.sqrt(variance))
         body = body.xreplace({Z[0]: sp.Rational(unit) * Z[0]}) if unit < 1 else body
-        at, rule = np.array([variance / unit**2]), quadrature.rule_for(body, 0.3)
+        first = min(0.3, resolving_width(body, quadrature.NODES, 1.0))
+        at, rule = np.array([variance / unit**2]), quadrature.rule_for(body, first)
         true = float(quadrature.gaussian_average(body, at, rule)[0])
         scale = float(quadrature.gaussian_average(body, at, rule, modulus=True)[0])
         if math.isinf(true) or scale < 1e-290:

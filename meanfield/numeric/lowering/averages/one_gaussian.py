@@ -24,6 +24,7 @@ from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.lowering.text.block_loops import branch_free
 from meanfield.numeric.quadrature import evaluation, polynomial_tables
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
+from meanfield.numeric.quadrature.steep_points import resolving_width
 from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import closed
@@ -33,7 +34,6 @@ USABLE = 1e-6  # a table whose measured error is worse is refused
 RIGOROUS = 200.0  # up to this K balls check integrands that oscillate; beyond, a finer quadrature does
 FARTHEST = 1000  # octaves: a table goes so far where no power law continues it
 ENOUGH = 2e-13  # a continuation that is worse makes the table longer
-STEEP = 40.0  # the slope of an argument times the first panel, beyond which narrower panels are tried at once
 TOLERANCE = 1e-13  # what a closed form must reach at every point of its range
 CHECKS = tuple(1.7320508 * 10.0**j for j in (-18, -8, -6, -4, -2, -1, 0, 0.4, 1, 2, 3, 4, 6, 8, 14))
 INSIDE = tuple(2.0 ** (o + 0.37 * (o % 7) / 6) for o in (*range(-90, -24, 22), *range(-21, 31, 2), *range(33, 90, 19)))
@@ -267,9 +267,7 @@ def _checked_table(expr, span=(0.0, math.inf)):
         raise MeanFieldError(
             f"{expr} holds an average that is not over one centred Gaussian of variance K; it cannot be tabulated."
         )
-    first, best = 1.0, None
-    while first * max(quadrature.steepness(n.integrand) for n in nodes) > STEEP:
-        first /= 4
+    first, best = min(resolving_width(n.integrand, quadrature.NODES, 1.0) for n in nodes), None
     for _ in range(4):
         # kinks, centres and waves are read once; only the first panel narrows
         rules = [replace(quadrature.rule_for(n.integrand), first=first) for n in nodes]

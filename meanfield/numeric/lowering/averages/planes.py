@@ -10,6 +10,7 @@ oscillates, no panel holds more than a period, which limits K. `pair_check` meas
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -25,9 +26,12 @@ from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.quadrature import branches, evaluation
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre, half_gauss
+from meanfield.numeric.quadrature.steep_points import centres, resolving_width
 from meanfield.symbolic.averages.node import Average
 
 NODES = 16  # Gauss–Legendre nodes a panel
+WIDER = 1.5  # of a plan's step: the first panels beside a steep point
+LAST = 1.3  # of such a panel: a rest that is less than .3 of a panel is joined to it
 FEW = 8  # nodes in |d| where all that happens is far away
 REACH, FARTHEST = 9.0, 40.0  # standard deviations integrated; where all mass lies farther out, up to e^{-800}
 QUIET = 1e-3  # of a function's size: what is less before its first steep point does not count
@@ -84,7 +88,7 @@ def plan_of(f: sp.Expr, g: sp.Expr) -> PanelPlan:
         ms[1],
         max(*ms, both) if any(sites) else 1,
         max(quadrature.rule_for(h).rate for h in pair),
-        min(resolved(h)[0] for h in pair),
+        min(resolved(h) for h in pair),
         frequencies,
         limit,
         (quiet_up_to(f), quiet_up_to(g)),
@@ -94,7 +98,7 @@ def plan_of(f: sp.Expr, g: sp.Expr) -> PanelPlan:
 def quiet_up_to(h: sp.Expr) -> float:
     """The |z| at which h first rises from next to nothing, as 3 in max(z - 3, 0): at small variances all that counts of
     an average lies beyond; 0 where h is something near 0."""
-    places = sorted({abs(float(b)) for b in pieces(h, Z[0]).breaks} | set(quadrature.centres(h)))
+    places = sorted({abs(float(b)) for b in pieces(h, Z[0]).breaks} | set(centres(h)))
     for place in (p for p in places if p > 0):
         inside, outside = (np.array([u * place for u in at]) for at in ((-0.5, 0.0, 0.5), (-1.5, -1.0, 1.0, 1.5)))
         with np.errstate(all="ignore"):
@@ -124,16 +128,16 @@ def separated(integrand: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
 
 def _signed_centres(h) -> list[float]:
     """Places where a factor is steep although it has no kink, on both sides (harmless where there is nothing)."""
-    found = [c for c in quadrature.centres(h) if c != 0]
+    found = [c for c in centres(h) if c != 0]
     return [*found, *(-c for c in found)]
 
 
-def resolved(h) -> tuple[float, float]:
-    """The width of the first panels that resolve h, and how well."""
-    try:
-        return quadrature.resolved(h)
-    except InfiniteAverage:  # ⟨h²⟩ = ∞, as of |z|^(-3/5); ⟨h h⟩ is finite away from full correlation
-        return 1.0, 0.0
+def resolved(h: sp.Expr) -> float:
+    """The step at which panels resolve h²."""
+    step = resolving_width(h, NODES, WIDER * LAST)
+    with suppress(InfiniteAverage):  # ⟨h²⟩ = ∞, as of |z|^(-3/5); ⟨h h⟩ is finite away from full correlation
+        step = min(step, quadrature.resolved(h)[0])
+    return step
 
 
 def _frequencies(pair) -> tuple[tuple[float, float], float]:
@@ -247,7 +251,7 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
 """
 
 
-def text(plan: PanelPlan, name: str, widen: float = 1.5) -> str:
+def text(plan: PanelPlan, name: str, widen: float = WIDER) -> str:
     """Source of `name_quadrature(K_aa, K_ab, K_bb, sine2)`; widen: the first panels' width in the plan's steps."""
     kinks = {k: sorted({0.0, *points}) for k, points in zip(("KF", "KG"), plan.kinks)}
     flags = {}
@@ -261,7 +265,7 @@ def text(plan: PanelPlan, name: str, widen: float = 1.5) -> str:
     return arrays(name, kinks, flags) + functions + filled_for(plan, name, value, even, widen)
 
 
-def filled_for(plan: PanelPlan, name: str, value: str, even: str, widen: float = 1.5, **fill: Any) -> str:
+def filled_for(plan: PanelPlan, name: str, value: str, even: str, widen: float = WIDER, **fill: Any) -> str:
     """The template for the value at (s_a, s_b, m, d); even: source of whether d and -d are alike."""
     return filled(
         name=name,

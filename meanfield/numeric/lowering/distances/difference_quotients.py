@@ -78,10 +78,11 @@ class DifferencePlan(planes.PanelPlan):
 
 
 def plan_of(f: sp.Expr, slope: sp.Expr) -> DifferencePlan:
-    """The plan of a function of Z[0] and its derivative."""
+    """The plan of a function of Z[0] and its derivative, whose poles are of one order more."""
     own = planes.plan_of(f, f)
     found = {part.name: getattr(own, part.name) for part in fields(own)}
-    return DifferencePlan(**found | {"gaps": (planes.quiet_up_to(slope),) * 2}, slope=slope)
+    found |= {"gaps": (planes.quiet_up_to(slope),) * 2, "step": min(own.step, planes.resolved(slope))}
+    return DifferencePlan(**found, slope=slope)
 
 
 def applies(f: sp.Expr, slope: sp.Expr) -> bool:

@@ -89,7 +89,7 @@ def _between(node: Average) -> Average:
 
 def rate_of(f: sp.Expr) -> float:
     """How many of f's own scales a variance of 1 holds, squared."""
-    return 0.0 if scale_free(f) else planes.resolved(f)[0] ** -2
+    return 0.0 if scale_free(f) else planes.resolved(f) ** -2
 
 
 def text(node: Stretch, name: str, second: str, product: str, slope: str) -> str:
@@ -203,18 +203,29 @@ def _true(node: Stretch, exact: sp.Expr, V: float, apart: float) -> float:
     if not exact.has(*OPEN):
         return float(balls.certified(exact.subs({K: sp.Rational(V), distance: sp.Rational(apart)}), 20))
     _, product, slope = parts(node)
-    return reference(product, slope, V, apart, layer=_between_breaks(node.function))
+    f = node.function
+    return reference(product, slope, V, apart, layer=_between_breaks(f), rate=max(1.0, rate_of(f)))
 
 
 def reference(
-    product: sp.Expr, slope: sp.Expr, V: float, apart: float, close: float = 0.3, layer: float = math.inf
+    product: sp.Expr,
+    slope: sp.Expr,
+    V: float,
+    apart: float,
+    close: float = 0.3,
+    layer: float = math.inf,
+    rate: float = 1.0,
 ) -> float:
     """⟨(f(z_a) - f(z_b))²⟩/apart of ⟨f f⟩ and ∂⟨f f⟩/∂K_ab as `parts` has them, by finer panels; up to `close` in
-    units of f's own scale by the slope."""
+    units of f's own scale by the slope, and where a difference has few digits; rate: how many of these units a
+    variance of 1 holds, squared."""
     gap = apart / V / 2
-    near = gap * max(1.0, V) < close or V < SMALL_V
+    scales = gap * max(1.0, V * rate)
+    near = scales < close or V < SMALL_V or (rate > 1.0 and gap < FAINT)
     if near and not slope.has(sp.oo) and slope.has(Average, distance):
         onset = layer / math.sqrt(V * gap) / 20
+        if scales > close:
+            onset = min(onset, math.sqrt(close / scales))
         edges = [0.0, *(onset * 3.0**k for k in range(12) if onset * 3.0**k < 1), 1.0]
         x, w = gauss_legendre(12)
         total = 0.0

@@ -24,6 +24,7 @@ from meanfield.numeric.lowering.distances.parametric_check import Sample
 from meanfield.numeric.lowering.modules.module_functions import PAIR_WEIGHT, Functions, writes
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
+from meanfield.numeric.quadrature.steep_points import centres
 from meanfield.symbolic.averages.node import Average, Integrand
 from meanfield.symbolic.averages.nodes.equal_norms import Stretch
 
@@ -109,7 +110,7 @@ def _factors(h: sp.Expr) -> tuple[_Factor, ...]:
 
 
 def _centres(h: sp.Expr) -> tuple[float, ...]:
-    found = [c for c in quadrature.centres(h) if c != 0]
+    found = [c for c in centres(h) if c != 0]
     return tuple(sorted({0.0, *found, *(-c for c in found)}))
 
 
@@ -139,10 +140,10 @@ def text(plan: ParametricPlan, name: str, widen: float = 1.5) -> str:
     more = "".join(f", {s}" for s in inner)
     setup = "".join(f"    {s} = {printing.code(without_overflow(e))}\n" for e, s in (hoisted | walls).items())
     flags: dict[str, list[bool]] = {}
-    for k, side, centres in zip("FG", sides, plan.centres):
+    for k, side, steep in zip("FG", sides, plan.centres):
         own = [b for b in dict.fromkeys(b for f in side for b in f.breaks)]
         fixed = [b for b in own if b.is_number]
-        smooth = [c for c in centres if c not in map(float, fixed)]
+        smooth = [c for c in steep if c not in map(float, fixed)]
         setup += f"    K{k} = np.array([{', '.join([*map(repr, smooth), *(f'float({walls[b]})' for b in own)])}])\n"
         flags[f"B{k}"] = [False] * len(smooth) + [True] * len(own)
     functions = _function(sides[0], walls, f"{name}_f", more)

@@ -156,7 +156,7 @@ def _nodes(n: int) -> str:
 
 def _rate(f: sp.Expr) -> float:
     """1/(f's own scale)²."""
-    return 0.0 if scale_free(f) else planes.resolved(f)[0] ** -2
+    return 0.0 if scale_free(f) else planes.resolved(f) ** -2
 
 
 def _along(node: Chord, name: str) -> str:

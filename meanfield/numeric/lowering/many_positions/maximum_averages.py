@@ -115,7 +115,7 @@ def _branches(phi: sp.Expr) -> tuple[list[float], list[float], list[float], floa
 
     f = pieces(phi, Z[0])
     slope = f.diff().expr
-    width, _ = planes.resolved(phi)
+    width = planes.resolved(phi)
     waves, _ = planes._frequencies((phi, phi))
     h = 0.05 * min(width, 1.0, 1.0 / max(waves[0], 1e-9))
     near = h * np.arange(1, 4001)
