@@ -163,7 +163,7 @@ def test_a_scale_of_a_function_is_one_of_its_weights(form, a):
 def test_control_a_first_panel_that_is_too_wide(monkeypatch, tmp_path):
     kept = (steep_points.resolving_width, planes.plan_of, pair_averages.pair_averages, nearby.nearby)
     monkeypatch.setenv("MEANFIELD_CACHE", str(tmp_path))
-    monkeypatch.setattr(steep_points, "_missed", lambda *_: 0.0)
+    monkeypatch.setattr(steep_points, "_missed", lambda *given: np.zeros(given[3].size))
     for function in kept:
         function.cache_clear()
     try:

@@ -22,6 +22,7 @@ MISSED = 1e-14  # of the integral beside a steep point, by the panels there
 RISES = 4.0  # times what half the width misses: less is rounding of the function
 ROUNDING = 16 * 2.0**-53  # of a place: what panels beside it do not know of their own
 NARROWEST = 40  # halvings of 1 at which the search begins
+PARTS = 8  # of a panel
 
 
 def centres(expr: sp.Expr) -> list[float]:
@@ -62,37 +63,38 @@ def resolving_width(h: sp.Expr, nodes: int, wider: float) -> float:
     steep = centres(h)
     places = np.array(sorted({0.0, *(float(b) for b in pieces(h, Z[0]).breaks), *steep, *(-c for c in steep)}))
     branched = {float(b.at) for b in branches.branches(h)}
-    width, before = 0.5**NARROWEST, math.inf
-    for k in range(NARROWEST, -1, -1):
-        missed = _missed(h, places, branched, wider * 0.5**k, nodes)
+    widths = 0.5 ** np.arange(NARROWEST, -1, -1.0)
+    width, before = widths[0], math.inf
+    for here, missed in zip(widths, _missed(h, places, branched, wider * widths, nodes)):
         if missed > max(MISSED, RISES * before):
             break
-        width, before = 0.5**k, missed
-    return width
+        width, before = here, missed
+    return float(width)
 
 
-def _missed(h: sp.Expr, places: np.ndarray, branched: set[float], width: float, nodes: int) -> float:
-    """The largest share of ∫h² beside a steep point that its first two panels miss, the second twice as wide."""
+def _missed(h: sp.Expr, places: np.ndarray, branched: set[float], widths: np.ndarray, nodes: int) -> np.ndarray:
+    """For each width of the first panel beside a steep point, the largest share of ∫h² there that two panels miss, the
+    second twice as wide as the first: what they make of it against eight panels in place of each."""
     x, w = gauss_legendre(nodes)
-    worst = 0.0
+    fine = ((np.arange(PARTS)[:, None] + 0.5 * (1.0 + x)) / PARTS).ravel()
+    at, weights = np.concatenate([0.5 * (1.0 + x), fine]), np.concatenate([0.5 * w, np.tile(0.5 * w / PARTS, PARTS)])
+    worst = np.zeros(widths.size)
     for k, place in enumerate(places):
-        missed, whole = 0.0, 0.0
+        missed, whole = np.zeros(widths.size), np.zeros(widths.size)
         for side, near in ((1.0, places[k + 1 : k + 2]), (-1.0, places[max(k - 1, 0) : k])):
             end = abs(near[0] - place) if near.size else math.inf
-            if place in branched or (near.size and near[0] in branched and end < 3.0 * width):
+            if place in branched:
                 continue
-            for low, high in ((0.0, 1.0), (1.0, 3.0)):
-                ends = min(low * width, end), min(high * width, end)
-                once, cut = (_integral(h, place, side, np.linspace(*ends, n + 1), x, w) for n in (1, 8))
-                missed, whole = missed + abs(once - cut), whole + abs(cut)
-        if 0.0 < whole < math.inf:
-            worst = max(worst, missed / whole - ROUNDING * abs(place) / width)
+            asked = 3.0 * widths < end if near.size and near[0] in branched else np.ones(widths.size, dtype=bool)
+            low, high = (np.minimum(np.outer(widths, u), end) for u in ((0.0, 1.0), (1.0, 3.0)))
+            size = (high - low)[..., None]
+            with np.errstate(all="ignore"):
+                values = evaluate(h, (place + side * (low[..., None] + size * at)).ravel()).reshape(*low.shape, at.size)
+                values = values**2 * (weights * size)
+            once, cut = values[..., :nodes].sum(axis=-1), values[..., nodes:].sum(axis=-1)
+            missed += np.where(asked, np.abs(once - cut).sum(axis=-1), 0.0)
+            whole += np.where(asked, np.abs(cut).sum(axis=-1), 0.0)
+        known = (whole > 0.0) & (whole < math.inf)
+        share = np.divide(missed, whole, out=np.zeros(widths.size), where=known)
+        worst = np.maximum(worst, share - ROUNDING * abs(place) / widths)
     return worst
-
-
-def _integral(h: sp.Expr, place: float, side: float, edges: np.ndarray, x: np.ndarray, w: np.ndarray) -> float:
-    """∫h² over panels at a side of a place."""
-    half = 0.5 * np.diff(edges)[:, None]
-    with np.errstate(all="ignore"):
-        values = evaluate(h, (place + side * (edges[:-1, None] + half * (1.0 + x))).ravel())
-        return float(((half * w).ravel() * values**2).sum())
