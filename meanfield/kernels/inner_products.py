@@ -42,12 +42,12 @@ def norms(X, out):
 
 
 @njit(cache=True, nogil=True)
-def apart(X, Y, left, right, scale, shift, KX, KY, distance, tilt):
-    """The distance of pairs, and the angle that says which share of it is one of norms: sin(tilt)·√distance is the
-    difference of the roots of K."""
+def apart(X, Y, left, right, scale, shift, KX, KY, distance, tilt, across):
+    """The distance of pairs; the angle that says which share of it is one of norms: sin(tilt)·√distance is the
+    difference of the roots of K; and its cosine, which an angle near ±π/2 does not hold."""
     for p in range(left.size):
         x, y = X[left[p]], Y[right[p]]
-        square, rise, along, inner, norm, other, across = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        square, rise, along, inner, norm, other, beside = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for k in range(x.size):
             d = x[k] - y[k]
             square += d * d
@@ -60,7 +60,7 @@ def apart(X, Y, left, right, scale, shift, KX, KY, distance, tilt):
         share = (along if near else inner) / norm if norm > 0.0 else 0.0
         for k in range(x.size):  # what y has across x: of collinear inputs nothing else would have its digits
             d = (x[k] - y[k] if near else y[k]) - share * x[k]
-            across += d * d
+            beside += d * d
         A, B = KX[left[p]], KY[right[p]]
         s, t = math.sqrt(A), math.sqrt(B)
         square *= scale
@@ -71,8 +71,10 @@ def apart(X, Y, left, right, scale, shift, KX, KY, distance, tilt):
         size, product = s * t, scale * inner + shift
         turned = 2.0 * (size - product)
         if product > 0.0:
-            turned = 2.0 * (scale * norm / (size + product) * scale * across + shift / (size + product) * square)
-        tilt[p] = math.atan2(between, math.sqrt(max(turned, 0.0)))
+            turned = 2.0 * (scale * norm / (size + product) * scale * beside + shift / (size + product) * square)
+        root = math.sqrt(max(turned, 0.0))
+        tilt[p] = math.atan2(between, root)
+        across[p] = root / math.hypot(between, root) if root > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True)

@@ -28,7 +28,7 @@ STEP = 150.0  # work of one layer of one pair, in layers of a plain recursion
 
 BLUR = 2 * np.finfo(float).eps  # of a tilt and of what one input has across another
 FACING = 1e3  # K/distance up to which a rounding of 1 + c is within what `bounds` allow
-COLLINEAR = 1e-16  # the cosine of a tilt that is ±π/2 to rounding
+COLLINEAR = 1e-15  # an angle that is 0 to rounding of the inputs
 Missed = tuple[float, float, float]  # of pairs that are followed one by one: by distances, by K, in each layer
 Box = tuple[int, tuple[int, int]]  # an expansion, and one of its boxes
 
@@ -72,11 +72,12 @@ def _with_entry(side: Side, entry: float) -> Side:
 
 def _one_by_one(network: TheoryAtNumbers, left: Side, right: Side, where, lines, found) -> Missed:
     """Pairs that the blocks leave out, in place; inf if some of them are followed by their covariance, else what
-    distances and K miss: the cosine of a tilt near ±π/2 is known to a rounding of 1, and each jump takes a root. The
-    third is what tables near full correlation, or averages of single pairs, miss in a layer."""
-    distance, tilt, (scale, shift) = np.empty(where[0].size), np.empty(where[0].size), lines["K_ab"]
-    a, b = where[0], where[1]
-    inner_products.apart(left.X, right.X, a, b, scale, shift, left.K, right.K, distance, tilt)
+    distances and K (or Theta) miss: the cosine of a tilt near ±π/2 is known to a rounding of 1, each jump takes a root,
+    and slopes of kinks see the angle itself. The third is what tables near full correlation, or averages of single
+    pairs, miss in a layer."""
+    distance, tilt, across = (np.empty(where[0].size) for _ in range(3))
+    a, b, (scale, shift) = where[0], where[1], lines["K_ab"]
+    inner_products.apart(left.X, right.X, a, b, scale, shift, left.K, right.K, distance, tilt, across)
     same = distance == 0.0
     if scale == 0 < max(of_n[0] for of_n in lines.values()):  # one K, but Theta tells the inputs apart
         same[:] = False
@@ -89,12 +90,12 @@ def _one_by_one(network: TheoryAtNumbers, left: Side, right: Side, where, lines,
     if not rest.size:
         return 0.0, 0.0, 0.0
     lost, read = False, 0.0
-    where, distance, tilt = tuple(w[rest] for w in where), distance[rest], tilt[rest]
+    where, distance, tilt, across = tuple(w[rest] for w in where), distance[rest], tilt[rest], across[rest]
     KX, KY = left.K[where[0]], right.K[where[1]]
     K_ab = np.empty(rest.size)
     a, b = where[0], where[1]
     inner_products.products(left.X, right.X, a, b, scale, shift, K_ab)
-    turned, size = distance * np.cos(tilt) ** 2, np.sqrt(KX) * np.sqrt(KY)
+    turned, size = distance * across**2, np.maximum(np.sqrt(KX) * np.sqrt(KY), 1e-290)
     K_ab = np.where(turned < 2 * size, size - turned / 2, K_ab)
     begin = {"distance": distance, "tilt": tilt, "K_ab": K_ab}
     for n in network.names[1:]:
@@ -124,12 +125,15 @@ def _one_by_one(network: TheoryAtNumbers, left: Side, right: Side, where, lines,
         size_2 = network.facing(np.concatenate([KX[facing], KY[facing]]))
         if size_2 > FACING:
             blunt = BLUR * size_2 * network.growth(np.concatenate([left.X, right.X]))
-    jumps = network.block is not None and network.block.least >= 0 and not network.theta
-    if lost or not jumps or network.depth == 1:
-        return (np.inf if lost else blunt), 0.0, read
-    across = np.abs(np.cos(tilt))  # below a rounding of the tilt the two are collinear
-    missed = np.where(across > COLLINEAR, BLUR / np.maximum(across, COLLINEAR), 0.0)
-    gap = np.minimum(1.0, 0.5 * turned / np.maximum(size, 1e-290))
+    if lost or network.depth == 1:
+        return (np.inf if lost else 0.0), 0.0, read
+    if network.theta:
+        return blunt, float(network.depth * BLUR * np.sqrt((distance / size).max())), read
+    if network.block is None or network.block.least < 0:
+        return blunt, 0.0, read
+    gap = np.minimum(1.0, 0.5 * turned / size)
+    told = np.sqrt(2.0 * gap) > COLLINEAR
+    missed = np.minimum(1.0, np.divide(BLUR, across, out=np.zeros(gap.size), where=told))
     return float(missed.max()) + blunt, float((2 * missed * gap**0.5 ** (network.depth - 1)).max()), read
 
 

@@ -35,8 +35,8 @@ def test_how_far_rows_are_apart(shift):
     other = np.stack([x + 1e-9 * X[1], 2.0 * x, (1 + 2.0**-40) * x, -x, x, Y[0], 0 * x])
     left, right = np.zeros(7, dtype=np.int64), np.arange(7)
     KX, KY = scale * (X * X).sum(axis=1) + shift, scale * (other * other).sum(axis=1) + shift
-    distance, tilt = np.empty(7), np.empty(7)
-    inner_products.apart(X, other, left, right, scale, shift, KX, KY, distance, tilt)
+    distance, tilt, across = np.empty(7), np.empty(7), np.empty(7)
+    inner_products.apart(X, other, left, right, scale, shift, KX, KY, distance, tilt, across)
     with mp.workdps(50):
         for p in range(7):
             a, b = ([mp.mpf(float(v)) for v in row] for row in (x, other[p]))

@@ -10,7 +10,7 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.base.symbols import Z
-from meanfield.kernels import inner_products
+from meanfield.kernels import inner_products, single_pairs
 from meanfield.kernels.loops import hermite_series, hermite_sums, nearby, pair_averages
 from meanfield.kernels.loops.pair_loops import LADDER
 from meanfield.numeric.lowering.averages import planes
@@ -207,6 +207,21 @@ def test_opposite_rows_of_a_jump(depth):
         assert_bounds_hold(found, "sign", X, depth, off=2.0)
 
 
+@pytest.mark.parametrize(("phi", "names"), [("sign", ("K", "distance")), ("relu", ("K", "Theta", "distance"))])
+def test_nearly_collinear_rows_far_apart_in_norm(phi, names, monkeypatch):
+    """An angle beside π/2 does not hold its cosine, which is all that a jump sees: K_ab of rows of norm ratio 1e8 and
+    an angle of 5e-13 was off by .03 under 1e-11, Theta of ReLU by 7e-11 (1e12) under 1e-12."""
+    X = np.array([[1.0, 1.0], *([r, r * (1 + e)] for r in (100.0, 1e8, 1e12) for e in (1e-3, 1e-12))])
+    found = mf.derive(phi).kernel(X[:1], X, sigma_w=W, sigma_b=0, depth=5, quantities=names)
+    assert_bounds_hold(found, phi, X, 5)
+    one = mf.derive(phi).kernel(X[:1], X[:2], sigma_w=W, sigma_b=0, depth=5, quantities=names)
+    assert max(one.error.values()) < 1e-10, "what is far apart in norm, only, has a large bound"
+    monkeypatch.setattr(single_pairs, "BLUR", 0.0)
+    blind = mf.derive(phi).kernel(X[:1], X, sigma_w=W, sigma_b=0, depth=5, quantities=names[1:])
+    with pytest.raises(AssertionError, match=names[1]):
+        assert_bounds_hold(blind, phi, X, 5)
+
+
 @pytest.mark.slow
 def test_close_rows_of_a_jump():
     """The share of directions in a distance of norms is known to a rounding of its angle, which a jump keeps: distances
@@ -322,12 +337,12 @@ def test_the_angle_of_collinear_rows_at_layer_1(ratio):
     direction = np.array([[0.3, 0.7, -1.1]])
     X, Y = direction, direction / ratio
     K = [np.array([float(np.sum(Z * Z))]) for Z in (X, Y)]
-    distance, tilt = np.empty(1), np.empty(1)
+    distance, tilt, across = np.empty(1), np.empty(1), np.empty(1)
     both = np.zeros(1, dtype=np.int64)
-    inner_products.apart(X, Y, both, both, 1.0, 0.0, *K, distance, tilt)
+    inner_products.apart(X, Y, both, both, 1.0, 0.0, *K, distance, tilt, across)
     turned = distance[0] * np.cos(tilt[0]) ** 2
     assert turned <= 1e-31 * distance[0]
-    inner_products.apart(X, Y * np.array([1, 1, 1 + 1e-9]), both, both, 1.0, 0.0, *K, distance, tilt)
+    inner_products.apart(X, Y * np.array([1, 1, 1 + 1e-9]), both, both, 1.0, 0.0, *K, distance, tilt, across)
     assert distance[0] * np.cos(tilt[0]) ** 2 > 1e-20 * min(K[0][0], K[1][0])
 
 
