@@ -8,6 +8,7 @@ after the other, so that no more than a few are in memory.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -80,7 +81,8 @@ class Work:
         same = self.Y is None and task[0] == task[1]
         right = left if same else self.side(True, task[1])
         found = block_of(self.network, left, right, same, "distance" in self.quantities)
-        out = {n: found[n].astype(self.dtype, copy=False) for n in self.quantities}
+        own = (left.last, right.last)
+        out = {n: _narrowed(n, found[n], [s[n] for s in own if n in s], self.dtype) for n in self.quantities}
         return out | {n: found[n] for n in (WORST, OPPOSITE, BLURRED, READ)}
 
     kept = "the same call can be made again, and goes on from the blocks that are in out=, if it names files"
@@ -105,6 +107,25 @@ class Work:
         for given in (self.X, self.Y):
             digest.update(b"-" if given is None else np.ascontiguousarray(given).tobytes())
         return digest.hexdigest()
+
+
+def _narrowed(name: str, values: np.ndarray, sizes: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
+    """Values in the type that was asked for. sizes: what their errors are relative to, if not they themselves.
+
+    Raises: MeanFieldError where the type does not hold them.
+    """
+    if values.dtype == dtype:
+        return values
+    held, both = np.finfo(dtype), np.abs(np.concatenate([s.ravel() for s in sizes or [values]]))
+    largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+    least = float(both[both > 0.0].min(initial=math.inf))
+    if largest > float(held.max) or least < float(held.tiny):
+        beyond = largest if largest > float(held.max) else least
+        raise MeanFieldError(
+            f"{name} in {dtype.name} is not available: it holds {float(held.tiny):.1e} to {float(held.max):.1e}, and "
+            f'{beyond:.1e} occurs; ask for dtype="float64".'
+        )
+    return values.astype(dtype)
 
 
 def elsewhere(work: Work | BlockProducts, parent: int) -> dict[str, np.ndarray]:

@@ -90,6 +90,15 @@ def test_single_precision_says_so():
     assert (np.abs(found.K - exact) <= found.error["K"] * np.sqrt(np.outer(np.diag(exact), np.diag(exact)))).all()
 
 
+@pytest.mark.parametrize(("scale", "size"), [(1e20, r"\de\+4\d"), (1e-25, r"\de-5\d")])
+def test_what_float32_does_not_hold(scale, size):
+    """K of 1e41 was inf, K of 1e-51 was 0, without a word."""
+    message = rf'K in float32 .* 3.4e.38, and .*{size} occurs; ask for dtype="float64"'
+    with pytest.raises(mf.MeanFieldError, match=message):
+        mf.derive("relu").kernel(scale * data(), sigma_w=1.4, sigma_b=0, depth=2, dtype="float32")
+
+
+
 @pytest.mark.slow
 def test_a_worker_that_dies_and_dask(tmp_path):
     """A process that is killed on the way leaves a file that is gone on with; dask's workers give the same bits."""

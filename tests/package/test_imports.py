@@ -115,7 +115,7 @@ numeric.lowering.text.printing numeric.lowering.text.scheduling
 numeric.lowering.text.depth_loops numeric.lowering.text.block_loops numeric.lowering.text.lockstep
 numeric.lowering.modules.storage numeric.lowering.modules.cache numeric.lowering.modules.module_functions
 numeric.lowering.modules.generated_modules
-numeric.lowering.averages.pair_check numeric.lowering.averages.planes numeric.lowering.averages.panel_arrays
+numeric.lowering.averages.planes numeric.lowering.averages.pair_check numeric.lowering.averages.panel_arrays
 numeric.lowering.averages.conditional
 numeric.lowering.averages.direct numeric.lowering.averages.one_gaussian numeric.lowering.averages.two_gaussians
 numeric.lowering.distances.difference_quotients numeric.lowering.distances.equal_norm_distance

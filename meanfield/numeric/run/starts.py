@@ -108,23 +108,6 @@ def two_norms_start(given: dict[str, Any], first: Callable[[], Any]) -> dict[str
     return rest | {"K_aa": A, "K_bb": B, "K_ab": between, "distance": apart, "tilt": np.arctan2(norms, np.sqrt(turned))}
 
 
-def tangent_start(name: str, at: Callable[[str, float], Any]) -> tuple[Any, Any]:
-    """(a, b) with Theta = a K + b at layer 1, of inputs and of pairs: σ_w² q + σ_b² is K of q = Q0, and K_ab of the
-    inputs' product, so that λ_w q + λ_b is Theta of either.
-
-    at: the value of K or Theta at layer 1, by its name, for a q. Raises: MeanFieldError where K does not say q.
-    """
-    (shift, whole), (bias, trained) = (tuple(np.asarray(at(n, q), float) for q in (0.0, 1.0)) for n in ("K", name))
-    scale, weights = whole - shift, trained - bias
-    if np.any((scale == 0) & (weights != 0)):
-        raise MeanFieldError(
-            f"{name} at layer 1 is not available: with sigma_w = 0 there, K does not know the inputs that weights are "
-            f"trained by; give sigma_w > 0, or {name} in start."
-        )
-    factor = np.where(weights == 0, 0.0, weights / np.where(scale == 0, 1.0, scale))
-    return factor, bias - factor * shift
-
-
 def _sum(a, b):
     """(s, e) with s + e = a + b exactly (Knuth)."""
     s = a + b

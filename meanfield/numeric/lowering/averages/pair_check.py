@@ -12,12 +12,12 @@ import numpy as np
 import sympy as sp
 
 from meanfield.base.answers.results import InfiniteAverage
+from meanfield.numeric.lowering.averages.planes import FARTHEST
 from meanfield.numeric.quadrature import branches, evaluation
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre
 
 FLOOR = 2e-14  # rounding of the many terms, seen against multiprecision values
-FARTHEST = 40.0  # standard deviations, up to e^{-800}
 NOTHING = 44.0  # e to minus this adds nothing to an average: panels beyond are left out
 
 
