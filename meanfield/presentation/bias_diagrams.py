@@ -40,7 +40,7 @@ class BiasDiagram(Result):
     line and points of χ_J*; neutrality: the line c* = 1/2; None where they are not derived, or with line=False.
 
     c, gamma, gap, slope and error are NaN where nothing is known: the phase is "unknown" there. "By the start" means
-    that γ stays where the first layer puts it; c and gamma are then those of orthogonal inputs, 0.
+    that the first layers decide γ; c and gamma are then those of orthogonal inputs, 0, where every φ is odd, else NaN.
 
     Accuracy: float64; `error` for c*. γ* = 1 within 1e-12 is "balance", χ_J* = 1 within 1e-10 critical.
 

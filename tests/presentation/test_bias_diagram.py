@@ -14,7 +14,7 @@ from scipy.special import erf
 import meanfield as mf
 from meanfield.base.files import figure_of
 from meanfield.bias.guessing import BiasPhase
-from meanfield.numeric.phases import gaps
+from meanfield.numeric.phases import correlation_grids, gaps
 from meanfield.numeric.phases.gap_tables import Panel
 
 SPEC = {  # tanh, σ_b² = 0.1: σ_w² → c*
@@ -171,6 +171,27 @@ def test_nothing_is_guessed():
     assert np.isnan([found.c, found.gamma, found.error, found.slope]).all() and "unknown" in str(found)
     settled = diagram("step", [1.5], [0.1], network={"mu": 0.5})  # a weaker skip: nothing is unknown
     assert not np.isnan(settled.c).any() and "unknown" not in str(settled)
+
+
+STARTS = {"z**2 + z/2": (0.5, 1.5), "z*abs(z) + z/3": (1.5,), "elu": (0.5, 1.0)}
+
+
+@pytest.mark.parametrize("phi", STARTS)
+def test_phases_are_those_of_single_points(phi, monkeypatch):
+    """K falls by a factor a layer where phi is linear at 0: the first layers decide c, odd or not (the diagram said
+    "unknown"). Where K grows faster than any exponential, c ends as through the largest power (the point said
+    "unknown", or "by the start" for one at rest)."""
+    sigma_w, theory = list(STARTS[phi]), mf.derive(phi)
+
+    def phases():
+        found = theory.phase_diagram(sigma_w=sigma_w, sigma_b=[0], quantity="gamma", line=False)
+        return [found.phases[i] for i in found.phase[0]]
+
+    assert phases() == [theory.bias(sigma_w=w, sigma_b=0).phase.value for w in sigma_w]
+    if phi == "elu":
+        assert phases() == ["by the start", "unknown"], "K falls as a power at 1"
+        monkeypatch.setattr(correlation_grids, "RESTING", 1.0)
+        assert phases()[0] == "unknown", "control"
 
 
 def test_symbols_get_values():

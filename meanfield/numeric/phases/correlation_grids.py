@@ -27,6 +27,7 @@ from meanfield.symbolic.recursion import Recursion
 EXACTLY = 1e-10  # |χ_J - 1| below this is critical: the float64 error of χ_J*
 LOOKS = (0.9, 0.3, 1e-3, 1e-12)  # 1 - c at which two maps of c are compared
 TWICE = (1.0, 7.3)  # the K of the two
+RESTING = 1e-24  # a K at which the map of c is that of K → 0
 STEPS = 100
 
 Zeros = tuple[np.ndarray, ...]
@@ -50,7 +51,7 @@ class CorrelationCells:
 @dataclass(frozen=True)
 class Ends:
     """1 - c*, C′(c*) and the absolute error of c* (NaN: not known); start: where the first layer decides, and the gap
-    is that of orthogonal inputs."""
+    is that of orthogonal inputs if every φ is odd."""
 
     gap: np.ndarray
     slope: np.ndarray
@@ -84,6 +85,12 @@ class Plain:
         if far.any():
             found[:, far] = self._free(cells.at(far), FAR, FARTHER)
         return tuple(found)
+
+    def keeps_angles(self, cells: CorrelationCells) -> np.ndarray:
+        """Whether the map of c tends to the identity as K → 0."""
+        assert self.gaps is not None
+        logs = self.gaps.averages(np.full(len(LOOKS), RESTING), np.array(LOOKS))
+        return np.full(cells.K.shape, np.abs(logs[:, 0] - logs[:, 1]).max() <= NEAR)
 
     def _free(self, cells: CorrelationCells, places: tuple[float, float], near: float) -> Zeros:
         """`without_K` by the maps of c at two K; near: how far they may be apart."""
@@ -129,6 +136,11 @@ class Stepwise:
     def is_identity(self, cells: CorrelationCells) -> np.ndarray:
         looks = [np.abs(self.excess(cells, cells.K, np.full(cells.K.shape, g))) <= NEAR for g in LOOKS[:2]]
         return looks[0] & looks[1]
+
+    def keeps_angles(self, cells: CorrelationCells) -> np.ndarray:
+        K = np.full(cells.K.shape, RESTING)
+        looks = np.array([np.abs(self.excess(cells, K, np.full(K.shape, g), False)) for g in LOOKS])
+        return looks.max(axis=0) <= NEAR
 
     def without_K(self, cells: CorrelationCells) -> Zeros:
         found = np.array(self._free(cells, TWICE, NEAR))
@@ -218,6 +230,11 @@ def ends(cells: CorrelationCells, block: Plain | Stepwise) -> Ends:
         found[:, loose] = block.without_K(cells.at(loose))
     exact = cells.odd & inside
     found[0, exact], found[2, exact] = 1.0, 0.0
-    start = cells.odd & np.isnan(found[0]) & (cells.sigma_w > 0)
+    open_ = np.isnan(found[0]) & (cells.sigma_w > 0)
+    start = cells.odd & open_
     found[0, start], found[2, start] = 1.0, 0.0
+    with np.errstate(invalid="ignore"):  # K falls by a factor a layer, and with it what moves c
+        falls = np.flatnonzero(open_ & ~cells.odd & (cells.K == 0) & (cells.chi_J > 0) & (cells.chi_J < 1 - EXACTLY))
+    if falls.size:
+        start[falls] = block.keeps_angles(cells.at(falls))
     return Ends(found[0], found[1], found[2], start)

@@ -159,7 +159,7 @@ def initial_bias(theory: Maps, /, *, input_norm: object = 1, correlation: object
             law = growing_law(place, "gamma") if abs(cosine) != 1 else None
             grown = law is not None
     powers = all(a.homogeneity is not None for a in theory.activations)
-    plain = powers or place.values.get("sigma_w") == 0
+    plain = powers or phase.fixed_point is None or place.values.get("sigma_w") == 0
     # how γ gets there is not known (z**2), or it starts where every other start ends (z**3), but where that is
     if (law is None or law.regime.endswith("c stays 0")) and found is None and plain:
         with suppress(MeanFieldError):
