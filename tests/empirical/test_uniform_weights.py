@@ -159,6 +159,7 @@ def test_every_kernel_knows_the_rates():
         ({"lambda_b": "1/"}, "is not a formula"),
         ({"lambda_w": [1, 2], "layerwise": True}, "one number or one per layer"),
         ({"lambda_w": 1, "rates": (1, 1)}, "give one or the other"),
+        ({"lambda_b": 1, "rates": (1, 1)}, "give one or the other"),
     ],
 )
 def test_rates_that_are_refused(rates, sentence):

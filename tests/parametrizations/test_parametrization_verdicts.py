@@ -302,3 +302,11 @@ def test_powers_take_less_than_50_ms():
     for _ in range(10):
         scheme.powers(GATED)
     assert (time.process_time() - began) / 10 < 0.05
+
+
+def test_rows_of_a_network_without_powers_of_depth():
+    """None stands for a power of L that the network does not have, and for a size that a matrix does not have."""
+    row = parametrization("mup").powers("tanh").rows[0].cells()
+    assert row["delta_n"] == -1.0 and row["delta_L"] is None and row["inherited_n"] is None
+    deep = parametrization("depth_mup", optimizer="adam").powers(mf.derive("tanh", residual=True))
+    assert deep.rows[1].cells()["K_L"] is not None

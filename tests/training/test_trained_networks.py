@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.training.trained_networks import Training
 
 RATE, DEPTH, SIGMA_W, SIGMA_B = 0.5, 3, 1.4, 0.2
 PHI = {
@@ -108,3 +109,10 @@ def test_small_networks_follow_the_first_steps():
     of_mean, of_spread = largest_z("tanh", data, runs, widths, steps)
     assert of_mean < 4 and of_spread < 4
     assert max(largest_z("tanh", data, runs, widths, steps, 1.3 * SIGMA_W)) > 4
+
+
+def test_an_object_that_has_no_fields_yet():
+    """Copies are made empty and filled then: an attribute asked for before is absent, not looked up for ever."""
+    empty = Training.__new__(Training)
+    with pytest.raises(AttributeError, match="loss"):
+        _ = empty.loss

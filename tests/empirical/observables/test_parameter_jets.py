@@ -10,6 +10,7 @@ import sympy
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.empirical import Ensemble, draw_network, run_ensemble
 from meanfield.empirical.functions.groups import group_jet
+from meanfield.empirical.functions.jets import _TOWERS as TOWERS
 from meanfield.empirical.functions.jets import Jet, matmul
 from meanfield.empirical.network.operations import operations
 from meanfield.empirical.observables.differentials import Differentials
@@ -220,3 +221,14 @@ def test_products_of_stacks_of_matrices(a, b):
     draw = np.random.default_rng(2)
     p, q = draw.standard_normal(a), draw.standard_normal(b)
     np.testing.assert_allclose(matmul(p, q), np.matmul(p, q), rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("function", list(TOWERS))
+def test_derivatives_of_functions(function):
+    """Value and three derivatives of each function that a jet knows, against SymPy in 30 digits."""
+    x = sympy.Symbol("x")
+    exact = 1 / x if function is np.reciprocal else getattr(sympy, function.__name__)(x)
+    at = np.array([0.3, 1.7])
+    for k, found in enumerate(TOWERS[function](at)):
+        right = [float(exact.diff(x, k).subs(x, sympy.Float(v, 30)).evalf(30)) for v in at]
+        np.testing.assert_allclose(found, right, rtol=1e-14, err_msg=f"derivative {k}")

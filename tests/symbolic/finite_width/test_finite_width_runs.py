@@ -367,3 +367,10 @@ def test_one_map_and_its_derivation():
     ):
         with pytest.raises(mf.MeanFieldError, match=words):
             call()
+
+
+def test_a_ratio_of_widths_is_a_number_or_a_name():
+    number, name = (correlator_map("G1", ratio=r) for r in ("3/2", "r"))
+    assert number == correlator_map("G1", ratio=sp.Rational(3, 2)) and name.has(sp.Symbol("r", real=True))
+    with pytest.raises(mf.MeanFieldError, match=r"must be > 0, but -1/2 was given"):
+        correlator_map("G1", ratio="-1/2")
