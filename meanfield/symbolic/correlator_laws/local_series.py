@@ -42,11 +42,14 @@ class Expander(ExpressionSeries[Truncated]):
         return self.calculus.made({k: self._plain(c) for k, c in found.terms.items()}, found.remainder, ())
 
     def _plain(self, c: Exact) -> Exact:
-        """A number with the powers of roots in it worked out: (√2)² is 2."""
+        """A number with the powers of roots in it worked out, (√2)² is 2, and over a sum in lowest terms."""
         held = {self.atoms.found[i] for monomial in c.terms for i, _ in monomial}
         if not any(a.is_Pow and a.is_number for a in held):
             return c
-        return exact(self.atoms, sp.expand(self.atoms.expr(c)))
+        e = self.atoms.expr(c)
+        if sp.fraction(sp.together(e))[1].has(sp.Add) and not e.free_symbols:
+            return self.atoms.product(in_lowest_terms(e))
+        return exact(self.atoms, sp.expand(e))
 
     def number(self, c: Exact) -> Truncated:
         """A number as a series."""
@@ -72,6 +75,15 @@ class Expander(ExpressionSeries[Truncated]):
         if not isinstance(e, Average):
             raise MeanFieldError(no_rule(e))
         return self.node(e)
+
+
+def in_lowest_terms(e: sp.Expr) -> sp.Expr:
+    """A number made of roots as one fraction, numerator and denominator as factors: √π and π are powers of one name."""
+    roots = {(a.base, a.exp.q): sp.Dummy(positive=True) for a in e.atoms(sp.Pow) if not a.exp.is_Integer}
+    named = e.xreplace({b ** sp.Rational(k, q): d**k for (b, q), d in roots.items() for k in range(-8, 9) if k % q})
+    named = named.xreplace({b: d**q for (b, q), d in roots.items() if not b.is_Rational})
+    whole = sp.factor(named)
+    return whole.xreplace({d: b ** sp.Rational(1, q) for (b, q), d in roots.items()})
 
 
 def exact(atoms: Atoms, e: sp.Expr) -> Exact:

@@ -119,8 +119,10 @@ class PowerApproach:
 def power_law_at_zero(
     calculus: Calculus, expander: Expander, step: sp.Expr, reach: int, start: bool = True
 ) -> PowerApproach:
-    """K falls to 0 as a power of l: K' = K(1 + g(√K)). Raises: MeanFieldError where g is not led by a power."""
-    gain = expander.calculus.plus(expander(step / K), expander.number(-ONE))
+    """K falls to 0 as a power of l: K' = K(1 + g(√K)), where K'/K is known to be 1 at K = 0, however its number is
+    written. Raises: MeanFieldError where g is not led by a power."""
+    slope = expander(step / K)
+    gain = replace(slope, terms={k: c for k, c in slope.terms.items() if k != UNIT})
     return PowerApproach(calculus, expander, gain, 2, reach, start)
 
 

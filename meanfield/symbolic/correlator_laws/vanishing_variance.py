@@ -14,7 +14,7 @@ from meanfield.base.answers.results import MeanFieldError, Status
 from meanfield.base.symbols import J, K
 from meanfield.functions.activations import Activation
 from meanfield.functions.activations import activation as record
-from meanfield.symbolic.correlator_laws.local_series import near_zero
+from meanfield.symbolic.correlator_laws.local_series import in_lowest_terms, near_zero
 from meanfield.symbolic.correlator_laws.settings import PowerApproach, falling, power_law_at_zero
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, CorrelatorSystem
 from meanfield.symbolic.finite_width.correlator_recursions import NEED_CURVATURE, ORDER, correlator_recursion
@@ -68,8 +68,10 @@ def recursion_with(phi: Activation, weights: str, sigma: sp.Expr, rates: tuple[s
 
 
 def shown_exactly(e: sp.Expr) -> sp.Expr:
-    """An exact coefficient as it is shown."""
-    return sp.factor_terms(sp.cancel(e)) if e.free_symbols else e if e.is_Rational else sp.radsimp(e)
+    """An exact coefficient as it is shown: a number in the shorter of two forms."""
+    if e.free_symbols or e.is_Rational:
+        return sp.factor_terms(sp.cancel(e)) if e.free_symbols else e
+    return min(sp.radsimp(e), sp.expand(in_lowest_terms(e)), key=sp.count_ops)
 
 
 @lru_cache(maxsize=64)

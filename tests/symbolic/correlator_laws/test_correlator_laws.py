@@ -489,3 +489,20 @@ def test_coefficients_that_are_zero_have_no_digits(name, slope):
     seen = getattr(run, name) / (run.K**2 if name == "V" else 1)
     grown = (seen[3999] - seen[1999]) / 2000
     assert abs(grown / float(slope) - 1) < 0.02 < abs(grown / float(slope) / 1.05 - 1)
+
+
+def test_weights_that_are_a_fraction_of_roots():
+    """sigma_w = 3 sqrt(pi)/(sqrt(pi) + 6): in lowest terms K'/K is 1 at K = 0, and every power of l a rational number
+    (Theta and all correlators were refused). Against the recursion, whose constant is read off at one depth."""
+    theory, sigma_w = mf.derive("erf(z) + z/3"), 3 * sp.sqrt(sp.pi) / (sp.sqrt(sp.pi) + 6)
+    at = {"sigma_w": sigma_w, "sigma_b": 0}
+    run = theory.propagate(sigma_w=float(sigma_w), sigma_b=0, depth=40_000, quantities=("K", "Theta"))
+
+    law = theory.depth_law("Theta", **at)
+    assert sp.simplify(law.leading.coefficient - sp.sqrt(sp.pi) / 12 - sp.Rational(1, 2)) == 0
+    known = sp.lambdify(l, law.expr.subs(sp.Symbol("C_Theta", real=True), 0))
+    first, last = (n * (run.Theta[n - 1] - known(n)) for n in (5_000, 40_000))
+    assert abs(last - first) < 0.002, "C_Theta/l is left"
+    first, last = (n * (run.Theta[n - 1] - 1.000001 * known(n)) for n in (5_000, 40_000))
+    assert abs(last - first) > 0.02, "planted"
+    assert theory.depth_law("V", **at).leading.coefficient == sp.Rational(2, 3)
