@@ -51,8 +51,8 @@ def block_of(network: TheoryAtNumbers, left: Side, right: Side, same: bool, dist
     whose upper triangle is computed. WORST: the largest √(K_aa K_bb)/distance of differences of covariances, inf where
     close inputs had to be followed by their covariance; OPPOSITE: whether 1 + c of some pair has lost its digits;
     BLURRED: what is missed through shares of directions; READ: through tables near full correlation."""
-    scale, shift = network.begin
-    scale /= left.X.shape[1]
+    lines = {n: (a / left.X.shape[1], b) for n, (a, b) in network.lines.items()}
+    scale, shift = lines["K_ab"]
     shape = (len(left.X), len(right.X))
     loops: Any = numpy_sums if shape[0] * shape[1] <= numpy_sums.SMALL else inner_products
     K_ab, flags = np.empty(shape), np.zeros(shape, dtype=np.uint8)
@@ -62,7 +62,6 @@ def block_of(network: TheoryAtNumbers, left: Side, right: Side, same: bool, dist
     opposite = loops.opposite(K_ab, left.K, right.K, LEAST, first)
     least = LEAST if distances or network.block is None else network.block.least
     loops.close_at_start(K_ab, left.K, right.K, max(least, SAME), first, flags)
-    lines = {n: (a / left.X.shape[1], b) for n, (a, b) in network.lines.items()}
     held = {n: K_ab.copy() if n != "K_ab" else K_ab for n in lines}
     for n in lines:
         if lines[n] != lines["K_ab"]:

@@ -35,6 +35,7 @@ PARALLEL = Lock()  # one compiled parallel region at a time
 DERIVING = Lock()  # one thread derives what close pairs need
 KEEPING = Lock()  # one thread writes cells
 ENGINE = 20_000  # pairs that the two-input recursions take at a time
+FACED = 16  # variances at which it is asked what a first map makes of opposite inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +242,8 @@ class TheoryAtNumbers:
         """The largest K/distance at layer 2 of opposite inputs, from K at layer 1: their distance does not say 1 + c,
         so that an almost even first map keeps as many digits fewer. ⟨f_a f_b⟩ of odd f has the sign of c: no inputs
         with c < 0 are closer."""
-        K = np.unique(K)[:: max(1, K.size // 16)]
+        K = np.unique(K)
+        K = K[:: max(1, K.size // FACED)]
         values = tuple((n, v if np.ndim(v) == 0 else v[:2]) for n, v in self._plain.values)
         two = replace(self._plain, depth=2, values=values)
         found = two._run(("K_aa", "K_bb", "K_ab"), {"K_aa": K, "K_bb": K, "K_ab": -K})
