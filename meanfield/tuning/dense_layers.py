@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import cast
 
 from meanfield.networks.folds import chain, dense_of, rebuild, through, with_dense
 from meanfield.networks.records import (
@@ -22,6 +23,7 @@ from meanfield.networks.records import (
     Sequential,
     Size,
     exact,
+    scheduled,
 )
 
 BRANCH = "branch_scale"  # the symbol of the factor of every branch
@@ -33,7 +35,7 @@ class Kind:
 
     fan, made: inputs and outputs per neuron (or token) of the layer, None where a symbol decides; ends: whether a
     branch ends in it, so that its σ's hold the branch's factor; scaled: whether behind it stands a `Scale` that is left
-    open, which then is that factor.
+    open, which then is that factor; held: σ_w and σ_b as the record has them; weights: how they are drawn.
     """
 
     key: str
@@ -42,6 +44,8 @@ class Kind:
     made: Fraction | None
     ends: bool = False
     scaled: bool = False
+    held: tuple[Deviation, Deviation] = (1, 0)
+    weights: str = "gaussian"
 
 
 def kinds(block: Block) -> tuple[Kind, ...]:
@@ -57,7 +61,9 @@ def kinds(block: Block) -> tuple[Kind, ...]:
         neurons, tokens = sizes
         if isinstance(part, Dense):
             fan = tokens if part.mixes == "tokens" else neurons
-            found.append(Kind(f"dense{len(found) + 1}", part.axis, fan, number(part.expand)))
+            drawn = part.weights if isinstance(part.weights, str) else "independent"
+            one = Kind(f"dense{len(found) + 1}", part.axis, fan, number(part.expand), weights=drawn)
+            found.append(replace(one, held=(part.sigma_w, part.sigma_b)))
         return part.sizes(neurons, tokens, number)
 
     def joined(part: Block, ways: tuple[tuple[Size, Size], ...]) -> tuple[Size, Size]:
@@ -84,6 +90,28 @@ def branch_end(branch: Block) -> tuple[Dense | None, Scale | None]:
 def is_open(scale: Scale | None) -> bool:
     """Whether this is a Scale whose factor is a symbol, which is to be chosen; a number is held."""
     return scale is not None and isinstance(scale.factor, Param)
+
+
+def scales_stand_alone(block: Block) -> bool:
+    """Whether the factor of some branch is in no Dense: a `Scale` that is left open, or one that `filled` puts there.
+    """
+    found: list[bool] = []
+
+    def seen(one: Residual) -> Block:
+        last, scale = branch_end(one.branch)
+        found.append(last is None or is_open(scale))
+        return one
+
+    _with_branches(block, seen)
+    return any(found)
+
+
+def falls(held: Deviation, blocks: int) -> tuple[float, float]:
+    """(factor, β): in the k-th of L blocks a standard deviation is k^(−β/2) times this factor of its value."""
+    if not isinstance(held, Schedule):
+        return 1.0, 0.0
+    total, beta = (float(cast(Fraction, v)) for v in (held.total, held.beta))  # symbols have values by now
+    return scheduled(1, blocks, 1.0, 0.0, total), beta
 
 
 def open_scales(block: Block) -> set[str]:

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 import meanfield as mf
 from meanfield.cli.app import app
 from meanfield.networks.architectures import PRESETS
-from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Residual, Sequential
+from meanfield.networks.folds import dense_of
+from meanfield.networks.records import BatchNorm, Dense, LayerNorm, Nonlinearity, Residual, Schedule, Sequential
 
 
 def relu_preln_scale(depth: int, budget: float) -> float:
@@ -130,6 +131,70 @@ def test_the_torch_snippet_draws_a_whole_network_in_order():
     for wrong in (linears[:4], linears[:3], [*linears, Linear(256)]):
         with pytest.raises(ValueError, match="but the input and 2 blocks of 2 have 5: leave the head out"):
             scope["init_network_"](wrong)
+
+
+RELU = (LayerNorm(), Nonlinearity("relu"), Dense())
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        Sequential(Residual(Sequential(*RELU, LayerNorm())), Residual(Sequential(*RELU))),
+        Residual(Sequential(Dense(), Residual(Sequential(Nonlinearity("relu"), Dense())))),
+    ],
+)
+def test_every_branch_has_the_factor_once(block):
+    """A branch that ends in a norm, or in another branch, has the factor in no Dense: what is pasted had it in one
+    branch of two, and networks of it log J = 2.7 and 9.9 for 1."""
+    found = mf.recommend(block, depth=12, width=128, networks=0)
+    assert found.layer_scale == found.scale and found.scale_in_dense
+    assert f"layer_scale={found.scale!r}" in found.numbers()
+    assert "LAYER_SCALE" in found.torch() and "of branches that end in no Dense" in found.torch()
+    assert "of the branch's last Dense, elsewhere the" in " ".join(str(found).split())
+    pasted = [one.sigma_w for one in found.layers[1:]]
+    held = [float(one.sigma_w) for one in dense_of(found.network.block)]
+    assert pasted == pytest.approx(held, rel=1e-15) and "Scale(" in repr(found.network)
+
+
+def test_schedules_and_laws_of_weights_are_pasted():
+    """sigma_w k^(-1/4) in block k was pasted as one number; orthogonal weights were drawn normal."""
+    falling = Sequential(Nonlinearity("tanh"), Dense(sigma_w=Schedule("sigma_w", "1/2", total="1/3"), sigma_b=0))
+    found = mf.recommend(falling, depth=9, width=256, networks=0)
+    scope = run_snippet(found.torch(), {"torch": types.SimpleNamespace(no_grad=lambda: lambda f: f)})
+    scope["torch"] = types.SimpleNamespace(nn=types.SimpleNamespace(Linear=Linear))
+    linears = [Linear(256) for _ in range(9)]
+    scope["init_network_"](linears)
+    value = float(found.network.block.blocks[1].sigma_w.value)
+    right = [value * k**-0.25 * 8 ** (-1 / 6) / 16 for k in range(1, 9)]
+    assert [one.weight.drawn[1] for one in linears[1:]] == pytest.approx(right, rel=1e-14)
+    assert "weight_beta=0.5" in found.numbers() and "sigma_w as k^(-0.25) in block k" in str(found)
+
+    turned = mf.recommend(Sequential(Nonlinearity("tanh"), Dense("orthogonal")), depth=9, width=64, networks=0)
+    seen = []
+    scope = run_snippet(turned.torch(), {"torch": types.SimpleNamespace(no_grad=lambda: lambda f: f)})
+    init = types.SimpleNamespace(orthogonal_=lambda weight, gain: seen.append(gain))
+    scope["torch"] = types.SimpleNamespace(nn=types.SimpleNamespace(Linear=Linear, init=init))
+    layer = Linear(64)
+    layer.weight.shape = (128, 64)
+    scope["init_"](layer, "dense1")
+    assert seen == pytest.approx([turned.sigmas["dense1"][0] * math.sqrt(2)], rel=1e-15), "entries of variance σ_w²/64"
+    scope["init_"](Linear(9), "input")
+    assert len(seen) == 1 and "orthogonal" in turned.flax() and "weights=orthogonal" in turned.numbers()
+
+
+def test_batch_norms_and_deviations_inside_averages():
+    """Networks of a BatchNorm were run with one input ("overflow"); a Dense with a bias before a norm was refused."""
+    normed = Residual(Sequential(BatchNorm(), Nonlinearity("relu"), Dense()))
+    found = mf.recommend(normed, depth=6, width=32, batch=8, networks=3)
+    assert found.spread is not None and abs(found.spread.mean - found.predicted.log_J) < 1
+    inside = Residual(Sequential(LayerNorm(), Dense(expand=2), LayerNorm(), Nonlinearity("relu"), Dense()))
+    common = {one.name: one.log_J for one in mf.recommend(inside, depth=6, width=64, networks=0).common}
+    assert len(common) == 4 and np.isfinite(list(common.values())).all()
+
+
+def test_embeddings_have_the_variance_that_was_followed():
+    found = mf.recommend("gpt", depth=3, width=32, heads=4, context=4, seed=1, input_norm=4.0)
+    assert found.followed.K[0] == pytest.approx(4.0) and "K1 = 4.0 " in found.torch()
 
 
 def test_the_flax_snippet_hands_over_the_recommended_deviations(preln):

@@ -123,7 +123,8 @@ def test_the_screen(answer):
     for part in ("branch scale 0.5, value of its Scale", "= infinite at l = 20", "<= 1 up to layer 33",
                  "from 1 to any larger one", "depth 20, width 100"):  # fmt: skip
         assert part in text, part
-    other = replace(found, scale_is_a_layer=False, window=(1.0, 2.5), predicted=replace(p, reach=None, swing=3.0, xi=4))
+    whole = {"scale_is_a_layer": False, "scale_in_dense": True, "window": (1.0, 2.5)}
+    other = replace(found, **whole, predicted=replace(p, reach=None, swing=3.0, xi=4))
     text = "\n".join(screen(other))
     for part in ("of the branch's last Dense", "= 4 at l = 20", "<= 3 up to layer 80 at least", "from 1 to 2.5"):
         assert part in text, part

@@ -8,6 +8,8 @@ from meanfield.networks.pooling import POOLS
 from meanfield.parametrizations.step.own_changes import MatrixStep, bias_change
 from meanfield.parametrizations.step.training_stages import SMALL, Stage
 
+FAINT = 1e-12  # of a gradient: an average of many signs
+
 
 class NormStage(Stage):
     """A signal over its size, less its mean where `centred`: over neurons, of each input."""
@@ -24,7 +26,15 @@ class NormStage(Stage):
         return self.x / self.size
 
     def backward(self, v: np.ndarray) -> np.ndarray:
-        return v / self.size  # the averages of v and of v·y vanish, as the signs of v are drawn by the readout
+        out = v / self.size  # the averages of v and of v·y vanish, as the signs of v are drawn by the readout
+        still = out == 0.0
+        if not still.any():
+            return out
+        # at every width these averages are something, and what has no other gradient follows them: an optimizer that
+        # divides by the size of a gradient moves it as far as the others
+        along, mean = np.random.default_rng(out.shape).standard_normal((2, *out[:, :1].shape))
+        rest = self.x / self.size * along + (mean if self.centred else 0.0)
+        return np.where(still, FAINT * np.sqrt(np.square(out).mean()) * rest, out)
 
     def step(self, change: np.ndarray) -> np.ndarray:
         change = self._less(change)

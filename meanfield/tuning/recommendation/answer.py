@@ -23,13 +23,17 @@ SHALLOW = 0.25  # depth/width from which the scatter between networks is worth a
 @dataclass(frozen=True)
 class Layer:
     """One kind of Dense: "input", or "dense1", … in the order of the block; its axis, its fan-in (None where it is that
-    of the data, or tokens), σ_w = √fan_in · std of a weight, σ_b = std of a bias."""
+    of the data, or tokens), σ_w = √fan_in · std of a weight, σ_b = std of a bias; beta_w, beta_b: in the k-th block
+    they are k^(−β/2) of that (a `Schedule`); weights: how they are drawn."""
 
     key: str
     axis: str
     fan_in: float | None
     sigma_w: float
     sigma_b: float
+    beta_w: float = 0.0
+    beta_b: float = 0.0
+    weights: str = "gaussian"
 
     @property
     def weight_std(self) -> float | None:
@@ -93,8 +97,9 @@ class Recommendation(Result):
 
     kind: "point" (a certified critical point), "line" (a critical ray), "flat" (critical at every σ_w), "search", or
     "budget" (skips of strength ≥ 1: the largest factor of the branches within the budget). scale: that factor, None
-    where branches were left alone; scale_is_a_layer: whether it is the value of a Scale (LayerScale) of the record, and
-    not in the σ's of the branch's last Dense. worst: the largest |log J^{1,L}| over starts K¹(1 ± 2√(2/n)). network:
+    where branches were left alone; scale_is_a_layer: whether some branch has it as a Scale (LayerScale), one of the
+    record or one that is put behind a branch that ends in no Dense; scale_in_dense: whether some branch has it in the
+    σ's of its last Dense. worst: the largest |log J^{1,L}| over starts K¹(1 ± 2√(2/n)). network:
     the record with these numbers, for `derive` and `check` (which then take no sigma_w, sigma_b).
 
     >>> found = recommend("relu", residual=True, depth=50, width=512, networks=0)
@@ -113,6 +118,7 @@ class Recommendation(Result):
     layers: tuple[Layer, ...]
     scale: float | None
     scale_is_a_layer: bool
+    scale_in_dense: bool
     kind: str
     points: tuple[Point, ...]
     anchor: Anchor | None
@@ -155,16 +161,23 @@ class Recommendation(Result):
 
     @property
     def layer_scale(self) -> float | None:
-        """The value of the record's `Scale`, None where it has none."""
+        """The value of the `Scale` of branches, None where there is none."""
         return self.scale if self.scale_is_a_layer else None
+
+    @property
+    def _scale(self) -> tuple[float, str] | None:
+        """The value of the `Scale` of branches, and of which."""
+        if self.layer_scale is None:
+            return None
+        return self.layer_scale, "of branches that end in no Dense" if self.scale_in_dense else "of every branch"
 
     def torch(self) -> str:
         """Code for PyTorch: `init_` draws a Linear of one kind, `init_network_` all Linears of a network in order."""
-        return snippets.torch(self.sigmas, self.layer_scale, self.what, self.K1, self.depth)
+        return snippets.torch(self.layers, self._scale, self.what, self.K1, self.depth)
 
     def flax(self) -> str:
         """Code for Flax (linen): a function that makes a Dense of each kind."""
-        return snippets.flax(self.sigmas, self.layer_scale, self.what)
+        return snippets.flax(self.layers, self._scale, self.what)
 
     def numbers(self) -> str:
         """Plain numbers: std of weights and biases for each kind of Dense."""
@@ -279,8 +292,18 @@ def screen(r: Recommendation) -> list[str]:
         std = f"{one.sigma_w:.6g}/sqrt({fan})" if one.weight_std is None else f"{one.weight_std:.6g}"
         out.append(f"  {name:<16}{one.sigma_w:>11.6g}{one.sigma_b:>11.6g}{fan:>8}{std:>19}{one.sigma_b:>11.6g}")
     if r.scale is not None:
-        where = "value of its Scale (LayerScale)" if r.scale_is_a_layer else "in sigma_w of the branch's last Dense"
-        out.append(f"  branch scale {r.scale:.6g}, {where}")
+        places = [
+            *(["in sigma_w of the branch's last Dense"] if r.scale_in_dense else []),
+            *(["value of its Scale (LayerScale)"] if r.scale_is_a_layer else []),
+        ]
+        other = ", elsewhere the " if r.scale_in_dense and r.scale_is_a_layer else ""
+        out.append(f"  branch scale {r.scale:.6g}, {other.join(places)}")
+    for one in r.layers:
+        falls = [f"{n} as k^({-b / 2:g})" for n, b in (("sigma_w", one.beta_w), ("sigma_b", one.beta_b)) if b]
+        if falls:
+            out.append(f"  {one.key}: {' and '.join(falls)} in block k; the numbers are those of the first")
+        if one.weights != "gaussian":
+            out.append(f"  {one.key}: {one.weights} weights")
     out += ["", f"  why: {r.why}.", ""]
     log_J = f"log J^(1,{r.depth}) = {_number(p.log_J)}"
     out.append(f"  infinite width   {log_J}, K^1 = {r.K1:.4g}, K^{r.depth} = {p.K:.4g}")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.errors import MeanFieldError
 from meanfield.networks.folds import with_dense
 from meanfield.networks.records import OWN, Block, Dense, Network, Param
 from meanfield.theory.deriving import derive
@@ -58,11 +59,19 @@ def outcomes(block: Block, depth: int, width: int, input_norm: float, batch: int
     met = {s.name for s in theory.recursion("K", "J").parameters}  # J feels σ's behind which a norm takes K apart
     own: dict[str, Any] = {"sigma_w": arrays["w_1"], "sigma_b": arrays["b_1"]} if len(places) == 1 else {}
     given: dict[str, Any] = {name: value for name, value in arrays.items() if name in met}
-    with np.errstate(all="ignore"):
-        run = theory.propagate(
-            depth=depth, input_norm=input_norm, quantities=("K", "J"), every_layer=False, **own, **given
-        )
-    J, K = (np.broadcast_to(np.asarray(a)[..., -1], (len(COMMON),)) for a in (run.log_J, run.K))
+    everything = own | given
+
+    def ends(values: dict[str, Any]) -> list[np.ndarray]:
+        at: dict[str, Any] = {"depth": depth, "input_norm": input_norm, "quantities": ("K", "J"), "every_layer": False}
+        with np.errstate(all="ignore"):
+            run = theory.propagate(**at, **values)
+        return [np.asarray(a)[..., -1] for a in (run.log_J, run.K)]
+
+    try:
+        J, K = (np.broadcast_to(a, (len(COMMON),)) for a in ends(everything))
+    except MeanFieldError:  # a deviation inside an average, as of a Dense with a bias before a norm, is one number
+        each = [ends({name: float(column[i]) for name, column in everything.items()}) for i in range(len(COMMON))]
+        J, K = (np.array(column).reshape(len(COMMON)) for column in zip(*each))
     return tuple(
         Outcome(name, float(j) if not np.isnan(j) else float("inf"), float(k)) for name, j, k in zip(COMMON, J, K)
     )

@@ -19,7 +19,15 @@ from meanfield.theory.derivation import theory_and_values
 from meanfield.theory.deriving import derive
 from meanfield.theory.queries.given_values import symbols_of, with_values
 from meanfield.tuning.dense_layers import chosen as values_of
-from meanfield.tuning.dense_layers import filled, kinds, open_scales, own_deviations, without_open_scales
+from meanfield.tuning.dense_layers import (
+    falls,
+    filled,
+    kinds,
+    open_scales,
+    own_deviations,
+    scales_stand_alone,
+    without_open_scales,
+)
 from meanfield.tuning.recommendation.answer import Layer, Point, Predicted, Recommendation
 from meanfield.tuning.recommendation.choices import HOLDS, Choice, choices, grows, largest_scale
 from meanfield.tuning.recommendation.compiled_prediction import CompiledPrediction
@@ -281,8 +289,11 @@ def _answer(
     for one, (sigma_w, sigma_b) in zip(places, sigmas):
         held = factor if one.ends and not one.scaled else 1.0
         fan = None if one.fan is None or one.axis == "tokens" else float(one.fan) * width
-        layers.append(Layer(one.key, one.axis, fan, held * sigma_w, held * sigma_b))
-    scaled = any(one.scaled for one in places) or (c.scale is not None and not any(one.ends for one in places))
+        (of_w, beta_w), (of_b, beta_b) = (falls(s, depth - 1) for s in one.held)
+        deviations = held * sigma_w * of_w, held * sigma_b * of_b
+        layers.append(Layer(one.key, one.axis, fan, *deviations, beta_w, beta_b, one.weights))
+    in_dense = c.scale is not None and any(one.ends and not one.scaled for one in places)
+    scaled = c.scale is not None and scales_stand_alone(p.block)
     predicted, shift = _predicted(p, c, depth), 0.0
     if by_draws is not None:
         predicted = replace(predicted, by_draws=by_draws)
@@ -298,6 +309,7 @@ def _answer(
         layers=tuple(layers),
         scale=c.scale,
         scale_is_a_layer=scaled,
+        scale_in_dense=in_dense,
         kind=c.kind,
         points=tuple(Point(*one.anchor[:4], one.log_J, one.worst) for one in points if one.anchor is not None),
         anchor=c.anchor,

@@ -10,6 +10,7 @@ import numpy as np
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.comparison.check import measure
 from meanfield.comparison.finite_width_allowance import LARGEST
+from meanfield.networks.folds import parts
 from meanfield.networks.records import Block, Network
 from meanfield.theory.deriving import derive
 from meanfield.tuning.recommendation.answer import Spread
@@ -40,7 +41,7 @@ def measured(
     extra: dict[str, Any] = {}
     if mixes(p):
         extra = {"tokens": tokens}
-    elif "K_ab" in p.theory.default_quantities:
+    elif any(one.mixes == "batch" for one in parts(p.block)):
         extra = {"batch": p.batch or BATCH}
     try:
         run = measure(

@@ -52,7 +52,7 @@ class TransformerRecommendation(Result):
 
     def torch(self) -> str:
         """Code for PyTorch: `init_` draws a Linear of one kind, `init_network_` all Linears of a network in order."""
-        return snippets.torch(self.sigmas, None, self.what, self.layers[0].sigma_w ** 2, self.depth)
+        return snippets.torch(self.layers, None, self.what, float(self.followed.K[0]), self.depth)
 
     def numbers(self) -> str:
         """Plain numbers: std of weights and biases for each kind of matrix."""
