@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import sympy as sp
@@ -37,6 +37,12 @@ class TailExpansion:
 
     power: sp.Expr | None
     remainder: str
+
+
+ROOM = 150.0  # e^ROOM is the largest factor of an exponential: its fourth power is a double
+LEAST = 1e-300
+HUGE = 1e100  # times the factor of a bound that grows: one that does not is no better
+
 
 
 def tail(expr: sp.Expr, x: sp.Symbol, side: int) -> TailExpansion:
@@ -122,7 +128,11 @@ class Bound:
         return Bound(_up(self.A + other.A), max(self.p, other.p), max(self.c, other.c))
 
     def __pow__(self, n: float) -> Bound:
-        return Bound(_up(self.A**n), _rate(self.p * n), _rate(self.c * n))
+        try:
+            size = self.A**n
+        except OverflowError:
+            size = math.inf
+        return Bound(_up(size), _rate(self.p * n), _rate(self.c * n))
 
 
 def _rate(value: float) -> float:
@@ -141,18 +151,29 @@ def _mag(e: sp.Expr) -> float:
 @cached(4096)
 def bound(expr: sp.Expr, x: sp.Symbol, side: int = 0, ends: Interval | None = None) -> Bound | None:
     """A rigorous growth bound of a smooth expression for all real x (`side` 0), x ≥ 0 (1) or x ≤ 0 (-1), or between
-    `ends`; None where the rules fail. A bounded expression has p = c = 0 wherever `span` or `dominated` sees it."""
+    `ends`; None where the rules fail. A bounded expression has p = c = 0 wherever `span` or `dominated` sees it by a
+    size that is worth it."""
     limits = _ends(side, ends)
     found = _bound_by_rules(expr, x, side, ends)
+    if found is not None and not math.isfinite(found.A):
+        found = None
     if found is not None and found.p == found.c == 0:
         return found
-    size = max(map(abs, span(expr, x, *limits)))
+    size = _largest(map(abs, span(expr, x, *limits)))
     if math.isinf(size) and expr.is_Mul:
         halves = (limits[0], min(limits[1], 0.0)), (max(limits[0], 0.0), limits[1])
-        size = max(dominated(expr, x, *half) for half in halves if half[0] < half[1])
+        size = _largest(dominated(expr, x, *half) for half in halves if half[0] < half[1])
     if math.isinf(size):
-        size = root_of_power(expr, x, *limits)
+        size = _largest([root_of_power(expr, x, *limits)])
+    if found is not None and size > HUGE * found.A:  # its square, and those of sums with it, would be no doubles
+        return found
     return found if math.isinf(size) else Bound(_up(size))
+
+
+def _largest(sizes: Iterable[float]) -> float:
+    """The largest, at least `LEAST`, for what is 0 may be less than a double holds; ∞ where one is 0 times ∞."""
+    found = list(sizes)
+    return math.inf if any(map(math.isnan, found)) else max([*found, LEAST])
 
 
 def _ends(side: int, ends: Interval | None) -> Ends:
@@ -274,6 +295,8 @@ class ExponentialDecay:
         if a is None or b is None:
             return None
         size = a.A * other.A + b.A * self.A + self.A * other.A
+        if not math.isfinite(size):
+            return None
         return ExponentialDecay(
             sp.expand(self.power * other.power),
             _up(size),
@@ -332,11 +355,14 @@ def _elementary_decay(head: ElementaryFunction, u: ExponentialDecay, t: sp.Symbo
     slope, offset = _least_slope(u.power, t)
     if slope is None:
         return None
-    end, k, room = head.end(1 if slope > 0 else -1), abs(slope), math.exp(min(700.0, offset + u.largest()))
+    end, k, apart = head.end(1 if slope > 0 else -1), abs(slope), offset + u.largest()
     if not isinstance(end, EndBehavior):
         return None
-    # |u| ≥ k t - offset - largest, so e^{-|u|} ≤ room · e^{-k t}
-    own = ExponentialDecay(end.limit(u.power), _up(float(end.size) * room**end.rate), 0.0, end.rate * k)
+    # |u| ≥ k t - apart, so e^{-|u|} ≤ e^{apart - k t}, and it is 1 at most, so that a smaller rate serves as well
+    rate, exponent = end.rate * k, end.rate * apart
+    if exponent > ROOM:
+        rate, exponent = rate * (ROOM / exponent) * (1 - 1e-12), ROOM
+    own = ExponentialDecay(end.limit(u.power), _up(float(end.size) * math.exp(exponent)), 0.0, rate)
     follows = abs(sp.expand(end.limit(_U)).coeff(_U))  # how much of a change of u the limit takes over
     return (
         own if u.A == 0 or follows == 0 else own.plus(ExponentialDecay(sp.S.Zero, _up(float(follows) * u.A), u.p, u.c))
