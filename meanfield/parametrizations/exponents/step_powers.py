@@ -13,7 +13,7 @@ from meanfield.networks.folds import symbols_in
 from meanfield.networks.records import Network
 from meanfield.networks.roles import roles_of
 from meanfield.parametrizations.exponents.power_records import rules_of
-from meanfield.parametrizations.exponents.power_rules import ZERO, Change, NoPower, Watch
+from meanfield.parametrizations.exponents.power_rules import ZERO, Change, NoPower, Rule, Watch
 from meanfield.parametrizations.exponents.power_table import VERDICTS, Power, PowerRow
 from meanfield.parametrizations.exponents.power_table import Powers as Powers
 from meanfield.parametrizations.exponents.record_positions import DEPTH, WIDTH
@@ -109,15 +109,28 @@ class _Pass:
     def of(scheme: Any, network: Network, values: Mapping[str, Any], size: str) -> _Pass:
         watch = Watch()
         first, block, head, affine = rules_of(scheme, network, values, size, watch)
+        square = first.forward(ZERO)
+        early: list[Rule] = []
+        while size == WIDTH and (made_of := block.forward(square)) != square:
+            early.append(block)  # the first blocks may meet a stream of another size than all others
+            if len(early) == REPEATED:
+                raise _further("the forward pass is multiplied")
+            square = made_of
+            _, block, _, others = rules_of(scheme, network, values, size, watch)
+            affine = [affine[0], *others[1:-1], affine[-1]]
 
         def step(only: object = None) -> None:
             watch.only, watch.seen = only, None
             change = first.step(None)
+            for one in early:
+                change = one.step(change)
             head.step(_repeated(block.step, change, "changes of the signal are multiplied"))
 
-        square = _repeated(block.forward, first.forward(ZERO), "the forward pass is multiplied")
-        f = head.forward(square) / 2
-        first.backward(_repeated(block.backward, head.backward(ZERO), "gradients are multiplied"))
+        f = head.forward(_repeated(block.forward, square, "the forward pass is multiplied")) / 2
+        slope = _repeated(block.backward, head.backward(ZERO), "gradients are multiplied")
+        for one in reversed(early):
+            slope = one.backward(slope)
+        first.backward(slope)
         step()
         last = affine[-1]
         readout, features = last.own(), last.inherited or ZERO
@@ -157,7 +170,11 @@ def _repeated(of: Callable[[Any], Any], start: Any, what: str) -> Any:
         before, found = found, of(found)
         if before == found:
             return found
-    raise NoPower(
+    raise _further(what)
+
+
+def _further(what: str) -> NoPower:
+    return NoPower(
         f"In every block {what} by a further power; give hidden matrices a variance that falls as the "
         "fan-in grows, 1/n"
     )
