@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from meanfield.tuning.recommendation.answer import Layer
-
-Layers = Sequence["Layer"]
+Layers = Sequence[Any]  # of `answer.Layer`
 LayerScale = tuple[float, str] | None  # its value, and of which branches
 
 
