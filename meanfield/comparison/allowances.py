@@ -18,7 +18,7 @@ import numpy as np
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.quantities import GRADIENTS, LOGARITHMIC, QUANTITIES, RELATIVE, columns
 from meanfield.comparison import check_gradients
-from meanfield.comparison.check_report import THRESHOLD, Row
+from meanfield.comparison.check_report import THRESHOLD, Row, threshold
 from meanfield.comparison.finite_width_allowance import FiniteWidthCorrections, sentences
 from meanfield.empirical import EnsembleResult
 
@@ -67,7 +67,13 @@ def compare(
     each = [name for q in backwards for name in columns(q, run)]
     for name in each:
         rows += _gradient_rows(name, run, (result, *others))
-    return rows, log_scale, notes + [check_gradients.UNITS] * bool(each)
+    return judged(rows, result.networks), log_scale, notes + [check_gradients.UNITS] * bool(each)
+
+
+def judged(rows: list[Row], networks: int) -> list[Row]:
+    """The rows with their verdicts: of few networks standard errors scatter, and more of them pass."""
+    most = threshold(networks, THRESHOLD)
+    return [replace(row, passed=bool(abs(row.z) <= most)) for row in rows]
 
 
 def _forwards(
@@ -192,7 +198,7 @@ def _gradient_rows(name: str, run: Any, ensembles: tuple[EnsembleResult, ...]) -
     rows = _rows(name, run.l[here], target, allowance, np.stack([mean, mean]), total)
     for i in np.flatnonzero(nothing):
         zero = check_gradients.exactly_zero(name, ensembles, int(here[i]))
-        rows[i] = replace(rows[i], z=0.0 if zero else math.inf, passed=zero)
+        rows[i] = replace(rows[i], z=0.0 if zero else math.inf)
     return rows
 
 
@@ -235,7 +241,7 @@ def _at_zero(rows: list[Row], nothing: np.ndarray, ensembles: tuple[EnsembleResu
     it is 0 in every network of every width, and one that is not fails, whatever its spread."""
     for i in np.flatnonzero(nothing[: len(rows)]):
         zero = all(_all_zero(one, rows[i].quantity, int(i)) for one in ensembles)
-        rows[i] = replace(rows[i], z=0.0 if zero else math.inf, passed=zero)
+        rows[i] = replace(rows[i], z=0.0 if zero else math.inf)
     return rows
 
 
@@ -275,7 +281,7 @@ def _rows(quantity, layers, predicted, allowance, samples, error) -> list[Row]:
                 float(mean[i]),
                 float(se[i]),
                 float(z),
-                bool(abs(z) <= THRESHOLD),
+                False,  # until `judged`
             )
         )
     return out

@@ -138,7 +138,7 @@ def check(
     with Gaussian weights, too; the standard error then holds r(r + l/n + s²) for the next order, r the allowance's
     share, s² the networks' relative variance. For all else, and where l/n or r is above 1/4, the report says why not,
     and it is measured on two narrower ensembles; networks too narrow for that are compared with a bias a·l/n in J, a
-    fitted from widths n and n/2; Theta and J0 as 2 X(n) - X(n/2); K as it is. A row passes within 4 standard errors.
+    fitted from widths n and n/2; Theta and J0 as 2 X(n) - X(n/2); K as it is. A row passes within `threshold`.
     batch: where a BatchNorm makes inputs act on each other, how many independent normal inputs the networks see, the
     theory's own unless given; a theory of an infinite batch is that of this size where it is derived, else what width
     and batch add is measured on networks with half and a quarter of both. tokens: how many a Dense on the tokens mixes.

@@ -16,9 +16,10 @@ from meanfield.comparison.allowances import compare
 from meanfield.comparison.check_report import Report, Row
 
 LAYERS, ERROR, BIAS, WIDTHS = 4, 0.01, 7.0, (3200, 200, 100)
+MANY = 10**7
 SETTINGS = dict.fromkeys(
     ("width", "depth", "networks", "sampler", "seed", "sigma_w", "sigma_b", "input_norm"), "1.234567890123"
-)
+) | {"networks": MANY}
 RUN = SimpleNamespace(
     l=np.arange(1, LAYERS + 1), diverged_at=0, message=lambda: "", K=np.full(LAYERS, 2.29), log_J=np.zeros(LAYERS)
 )
@@ -31,7 +32,7 @@ def made_up(width: int, off: float = 0.0):
     def estimate(quantity, l=None, log_scale=0.0):
         return Estimate(np.full(LAYERS, 2.29 + BIAS / width + off), np.full(LAYERS, error), 10)
 
-    return SimpleNamespace(width=width, depth=LAYERS, finite_depth=LAYERS, estimate=estimate)
+    return SimpleNamespace(width=width, depth=LAYERS, finite_depth=LAYERS, estimate=estimate, networks=MANY)
 
 
 def rows_at(z: float) -> list[Row]:
@@ -73,6 +74,17 @@ def test_another_threshold_is_seen(monkeypatch, threshold):
     monkeypatch.setattr(allowances, "THRESHOLD", threshold)
     with pytest.raises(AssertionError, match="z = "):
         assert_verdicts(3.5, 5.0)
+
+
+@pytest.mark.parametrize("networks", [4, 10, 200])
+def test_few_networks_are_judged_by_their_own_error(networks):
+    """Deviations over errors that come from the same few networks: a normal limit of 2 rejects 13 % of sets of four at
+    what 4.6 % are rejected by."""
+    draw = np.random.default_rng(networks).standard_normal((40_000, networks))
+    z = draw.mean(axis=1) / draw.std(axis=1, ddof=1) * networks**0.5
+    beyond, right = (np.abs(z) > check_report.threshold(networks, 2.0)).mean(), 0.0455
+    assert abs(beyond - right) < 4 * (right / 40_000) ** 0.5
+    assert networks == 200 or (np.abs(z) > 2.0).mean() > 1.4 * right, "control"
 
 
 def test_one_bad_row_fails_the_report_and_an_empty_one_never_passes():
