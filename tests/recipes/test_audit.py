@@ -320,6 +320,8 @@ def test_on_the_command_line(tmp_path, capsys):
     held = json.loads(out)
     assert held["command"] == "audit" and held["results"]["audit"]["reader"] == "gpt2"
     assert held["results"]["report"]["recipe"]["depth"] == 2
+    code, out, _ = run("audit", '{"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 2}', "--tokens", 4)
+    assert code == 0 and "2 blocks, width 32, 2 heads" in out, "the configuration itself, as in Python"
     code, out, err = run("audit", tmp_path / "none.json")
     assert code == 2 and "there is no such file" in err and out == ""
     code, _, err = run("audit", file, "--compare", "gpt3")

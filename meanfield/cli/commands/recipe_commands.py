@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -28,7 +27,7 @@ Seed = Annotated[int, typer.Option("--seed", metavar="S", help="Of these draws."
 
 def audit(
     config: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="CONFIG", show_default=False,
             help="config.json of Hugging Face or OLMo-core, yaml of OLMo, yml of GPT-NeoX, arguments of Megatron.",
@@ -53,7 +52,7 @@ def audit(
     """
     form = chosen(json, output, latex)
     found = audited(config, reader=reader)
-    inputs = {"config": str(config), "reader": found.reader}
+    inputs = {"config": config, "reader": found.reader}
     _answer("audit", found.recipe, compare, tokens, draws, seed, form, inputs, found)
 
 

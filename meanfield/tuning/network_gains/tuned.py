@@ -29,8 +29,9 @@ class Tuning(Result):
     (before, after); K: K^l for l = 1 … L behind tuning. trace: one mapping for each step (a block of a sweep, a step of
     the descent). status: "tuned", "within budget", "not critical", "not converged" or "exploded"; message: a sentence.
     network, values: the record with a symbol for every standard deviation and the numbers for them, layer by layer:
-    `measure(tuning.network, **tuning.values, width=…, depth=…, networks=1, seed=…)` draws the
-    same network again. scale: the common factor of the branches, where that was tuned, else None.
+    `measure(tuning.network, **tuning.values, width=…, depth=…, networks=2, seed=…)` draws the
+    same network again as its first, with an input of its own. scale: the common factor of the branches, where that was
+    tuned, else None.
     rate_bound: of a descent at infinite width, 2/λ_max(GᵀG), G = ∂log J^{l,l+1}/∂gains at the gains found: constant
     rates below it hold there; else None.
 
