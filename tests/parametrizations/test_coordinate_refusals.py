@@ -79,6 +79,8 @@ REFUSED = {
     "depth": (lambda: check(depth=1), "depth must be a whole number from 2"),
     "rate": (lambda: check(rate=-1), "rate must be > 0"),
     "still": (lambda: check(sigma_w=0, rate=None), "Nothing moves in this step"),
+    "overflowing": (lambda: check("exp(z**2)", sigma_w=3, rate=None), "The forward pass overflows at layer"),
+    "exploding": (lambda: check("exp(z)", sigma_w=2, rate=None), "No rate can be chosen: a step of"),
     "sigma": (lambda: check(sigma_w=-1), "sigma_w must be one number ≥ 0"),
     "mu": (lambda: check(mlp("tanh", mu="mu")), "give mu=..."),
     "expand": (lambda: check(architectures.swiglu(expand="8/3"), networks=2), "makes 85.3333 of 32 neurons"),

@@ -142,11 +142,18 @@ def _theory(case: Case, neurons: int | None, seed: int) -> Squares:
 
 def _chosen(case: Case, neurons: int | None) -> float:
     """The rate at which the largest change of a Dense before the readout is a tenth of what it is the change of."""
-    rate = 1.0
+    rate, most = 1.0, math.inf
     for _ in range(40):
         found = first_step(replace(case, rate=rate), neurons or FEW, replicates=2)
         z, change = found.z.mean(axis=0)[:-1], found.total.mean(axis=0)[:-1]
-        most = float(np.sqrt(np.max(change / np.maximum(z, 1e-300))))
+        if not np.isfinite(z).all():
+            layer = int(np.argmin(np.isfinite(z).reshape(len(z), -1).all(axis=1))) + 1
+            raise MeanFieldError(
+                f"The forward pass overflows at layer {layer}, so that no step can be followed: take a smaller sigma_w "
+                "or depth=, or another activation."
+            )
+        with np.errstate(over="ignore"):
+            most = float(np.sqrt(np.max(change / np.maximum(z, 1e-300))))
         if not math.isfinite(most):
             rate *= 1e-3
             continue
@@ -155,6 +162,11 @@ def _chosen(case: Case, neurons: int | None) -> float:
         if abs(most / CHANGE - 1) < 0.1:
             break
         rate *= CHANGE / most if most < 3 * CHANGE else 0.5 * CHANGE / most + 0.01
+    if not math.isfinite(most):
+        raise MeanFieldError(
+            f"No rate can be chosen: a step of {rate:.0e}, too, changes the signal by no finite number; take a smaller "
+            "sigma_w or depth=, or another activation."
+        )
     return float(f"{rate:.2g}")
 
 
