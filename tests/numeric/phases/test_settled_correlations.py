@@ -23,8 +23,8 @@ def cells(*rows):
 class Block:
     """A block that says which of its points it was asked for."""
 
-    def __init__(self, identity=False, free=0.25):
-        self.asked, self.identity, self.free = {}, identity, free
+    def __init__(self, identity=False, free=0.25, keeps=False):
+        self.asked, self.identity, self.free, self.keeps = {}, identity, free, keeps
 
     def fixed_points(self, points):
         self.asked["settle"] = points.sigma_w.tolist()
@@ -33,6 +33,10 @@ class Block:
     def without_K(self, points):
         self.asked["without_K"] = points.sigma_w.tolist()
         return tuple(np.full((3, points.K.size), self.free))
+
+    def keeps_angles(self, points):
+        self.asked["angles"] = points.sigma_w.tolist()
+        return np.full(points.K.size, self.keeps)
 
     def is_identity(self, points):
         self.asked["identity"] = points.sigma_w.tolist()
@@ -69,6 +73,9 @@ def test_odd_functions_without_a_bias():
     assert np.array_equal(found.error, [0, 0, 0, math.nan, 0], equal_nan=True) and found.slope[0] == 0.6
     other = ends(cells(*((*row, False) for row in rows)), Block(free=math.nan))
     assert other.gap[0] == 0.5 and not other.start.any() and np.isnan(other.gap[[2, 3, 4]]).all()
+    block = Block(free=math.nan, keeps=True)  # K falls by a factor a layer, and the map of c becomes the identity
+    fall = ends(cells(*((*row, False) for row in rows)), block)
+    assert fall.start.tolist() == [False] * 4 + [True] and np.isnan(fall.gap[4]) and block.asked["angles"] == [4]
 
 
 def test_zeros_of_falling_functions():
