@@ -156,7 +156,7 @@ def _made_up(width, bias, error=0.0, depth=4):
     """An ensemble whose K and J are 1 + bias/width at every layer, with a standard error of `error`."""
     mean = np.full(depth, 1 + bias / width)
     estimate = lambda quantity, l=None, log_scale=0.0: Estimate(mean, np.full(depth, error), 10)  # noqa: E731
-    return SimpleNamespace(width=width, depth=depth, finite_depth=depth, estimate=estimate)
+    return SimpleNamespace(width=width, depth=depth, finite_depth=depth, estimate=estimate, networks=200)
 
 
 RUN = SimpleNamespace(
@@ -195,7 +195,8 @@ def test_theta_and_j0_of_small_networks_are_extrapolated():
     def small(width, count):
         noise = 1e-4 * rng.standard_normal((count, 4))
         values = 1 + 7 / width + noise
-        return SimpleNamespace(width=width, depth=4, finite_depth=4, samples={"Theta": values, "log_J": np.log(values)})
+        samples = {"Theta": values, "log_J": np.log(values)}
+        return SimpleNamespace(width=width, depth=4, finite_depth=4, networks=count, samples=samples)
 
     run = SimpleNamespace(l=np.arange(1, 5), diverged_at=0, message=lambda: "", log_J0=np.zeros(4), Theta=np.ones(4))
     rows, _, notes = compare(run, small(100, 60), (small(50, 40),), ("Theta", "J0"))
