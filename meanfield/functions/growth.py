@@ -40,7 +40,8 @@ class TailExpansion:
 
 
 ROOM = 150.0  # e^ROOM is the largest factor of an exponential: its fourth power is a double
-LEAST = 1e-300
+MOST = 700.0  # beyond, an exponential is no double
+LEAST = 1e-300  # stands for what is less
 HUGE = 1e100  # times the factor of a bound that grows: one that does not is no better
 
 
@@ -358,11 +359,14 @@ def _elementary_decay(head: ElementaryFunction, u: ExponentialDecay, t: sp.Symbo
     end, k, apart = head.end(1 if slope > 0 else -1), abs(slope), offset + u.largest()
     if not isinstance(end, EndBehavior):
         return None
-    # |u| ≥ k t - apart, so e^{-|u|} ≤ e^{apart - k t}, and it is 1 at most, so that a smaller rate serves as well
-    rate, exponent = end.rate * k, end.rate * apart
-    if exponent > ROOM:
-        rate, exponent = rate * (ROOM / exponent) * (1 - 1e-12), ROOM
-    own = ExponentialDecay(end.limit(u.power), _up(float(end.size) * math.exp(exponent)), 0.0, rate)
+    # |u| ≥ k t - apart, so e^{-|u|} ≤ e^{apart - k t}
+    size, rate, exponent = float(end.size), end.rate * k, end.rate * apart
+    if exponent > ROOM and head.growth is None:  # a bounded function is no farther from its limit than its values are
+        low, high = (float(v) for v in head.values)  # apart, so that a smaller rate serves as well
+        size, rate, exponent = max(size, _up(high - low)), rate * (ROOM / exponent) * (1 - 1e-12), ROOM
+    if exponent > MOST:
+        return None
+    own = ExponentialDecay(end.limit(u.power), _up(size * math.exp(exponent)), 0.0, rate)
     follows = abs(sp.expand(end.limit(_U)).coeff(_U))  # how much of a change of u the limit takes over
     return (
         own if u.A == 0 or follows == 0 else own.plus(ExponentialDecay(sp.S.Zero, _up(float(follows) * u.A), u.p, u.c))
