@@ -177,6 +177,16 @@ def test_log_jacobian_neither_overflows_nor_underflows():
                 run.estimate("J")
 
 
+def test_standard_errors_of_large_jacobians():
+    """The square of J = 1e240 is no double; its mean and standard error are those of J / e^{log_scale}, times that."""
+    run = _run(depth=5, sigma_w=1e30, input_norm=1e-300, networks=40, width=60)
+    predicted = 2 * np.arange(5) * math.log(1e30)
+    plain, scaled = run.estimate("J"), run.estimate("J", log_scale=predicted)
+    assert 1e239 < plain.mean[-1] < 1e241
+    for one, other in ((plain.mean, scaled.mean), (plain.standard_error, scaled.standard_error)):
+        assert one == pytest.approx(other * np.exp(predicted), rel=1e-9)
+
+
 def test_exact_zeros():
     run = _run("tanh", sigma_w=0.0, networks=3)
     assert (run.estimate("K").mean == 0).all()

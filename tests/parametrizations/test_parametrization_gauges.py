@@ -4,15 +4,17 @@ chain moves by the tangent kernel and by its correlator B, as the engine has the
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 
+import mpmath
 import numpy as np
 import pytest
 import sympy as sp
 from scipy.special import ndtr, stdtrit
 
 import meanfield as mf
-from meanfield.parametrizations import CoordinateCheck, Parametrization, coordinate_check, parametrization
+from meanfield.parametrizations import CoordinateCheck, Monomial, Parametrization, coordinate_check, parametrization
 from tests.parametrizations.coordinate_networks import draw, gradients
 from tests.parametrizations.coordinate_nodes import Parameters, Setting, chain, denses, run
 
@@ -298,3 +300,32 @@ def test_the_line_is_theta_and_b_of_the_engine(phi, planted=0):
             assert abs(row.theory - np.sqrt(delta2) * engine.Theta[k]) > 3 * allowed
     (last,) = check.column("Df")
     assert abs(last.theory - chi * engine.Theta[-1]) < t * last.theory_error < 0.02 * last.theory
+
+
+def factor(rng: np.random.Generator) -> str:
+    """A product of two roots of fractions, as it is typed."""
+    a, b, c, d, k, m, p = (int(v) for v in rng.integers(1, 13, 7))
+    return f"({a}/{b})**({p}/{k})*sqrt({c}/{d})**{m}"
+
+
+def test_gauges_of_irrational_factors_are_seen():
+    """√2 is exact: a hundred random products of roots give an equivalent scheme, and one factor forgotten does not."""
+    rng, scheme = np.random.default_rng(5), parametrization("mup")
+    for _ in range(100):
+        text = factor(rng)
+        one = Monomial.read(text)
+        exact = mpmath.mpf(sp.sympify(text, rational=True).evalf(40))
+        assert abs(one.at(3, 5) / exact - 1) < 1e-14, text
+        assert Monomial.read(str(one)) == one and one * one**-1 == Monomial() and (one**12) ** Fraction(1, 12) == one
+        moved = scheme.gauge("hidden", one)
+        assert moved.equivalent(scheme), text
+        if not one.is_one:
+            assert not replace(moved, hidden=replace(moved.hidden, rate=moved.hidden.rate * one)).equivalent(scheme)
+    near = Monomial.read("sqrt(2)").at(1, 1)
+    close = Fraction(near).limit_denominator(10**12)
+    assert Monomial.read(close) != Monomial.read("sqrt(2)")
+
+
+def test_factors_of_many_digits_are_refused():
+    with pytest.raises(mf.MeanFieldError, match="too many digits"):
+        Monomial.read("2**(1/999983)*3**(1/999979)")

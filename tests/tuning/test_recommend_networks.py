@@ -86,11 +86,8 @@ def recommended(preset: str, phi: str) -> mf.tuning.Recommendation | str:
 
 TRANSFORMERS = ("deepnorm", "encoder_postln", "gpt", "llama", "peri")  # whose matrices have deviations of their own
 PLAIN = sorted(set(PRESETS) - set(TRANSFORMERS))
-#: J of narrow networks of a power of z that is larger than 1 ranges over 150 decades: no few hundred show its mean
-TAILS = {("resmlp", "monomial")}
 #: every preset with a quarter of the φ, every φ in a quarter of the presets
 PAIRS = [(p, phi) for i, p in enumerate(PLAIN) for j, phi in enumerate(mf.activations()) if (i + j) % 4 == 0]
-PAIRS = [pair for pair in PAIRS if pair not in TAILS]
 
 
 @pytest.mark.slow

@@ -222,7 +222,10 @@ class EnsembleResult(Numbers):
     def _plain(self, name: str, count: int) -> tuple[np.ndarray, np.ndarray]:
         if name not in self.samples:
             return self.summary.estimate(name)
-        values = self.samples[name][:, :count]
+        return self._sampled(self.samples[name][:, :count])
+
+    def _sampled(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard error over the networks, the rows."""
         _, power = np.frexp(np.abs(values).max(axis=0, initial=0.0))  # the square of a K near 1e308 overflows
         scaled = np.ldexp(values, -power)
         error = scaled.std(axis=0, ddof=1) / math.sqrt(self.networks)
@@ -235,8 +238,7 @@ class EnsembleResult(Numbers):
             values = self.samples["log_J"][:, :count] - log_scale
             if values.max(initial=0.0) > 700:
                 raise MeanFieldError("J overflows a double here; ask for log_J, or give log_scale=(predicted log J).")
-            values = np.exp(values)
-            return values.mean(axis=0), values.std(axis=0, ddof=1) / math.sqrt(self.networks)
+            return self._sampled(np.exp(values))
         full = np.zeros(self.summary.means["J"].shape[1])
         full[:count] = log_scale
         with np.errstate(over="ignore"):

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+import math
 from dataclasses import dataclass
 from fractions import Fraction
+
+import mpmath
+import sympy as sp
 
 from meanfield.base.arguments import record, shown
 from meanfield.base.errors import MeanFieldError
@@ -12,22 +16,28 @@ from meanfield.base.errors import MeanFieldError
 LONGEST = 200  # characters of a formula
 LARGEST = 64  # size of an exponent
 MOST_BITS = 900  # of a factor, which a double must hold
+LONGEST_POWER = 1 << 16  # bits of the rational number that a product takes a root of
 
 
 @record
 @dataclass(frozen=True)
 class Monomial:
-    """coefficient · n^of_width · L^of_depth, all three exact rationals, the coefficient > 0.
+    """coefficient^(1/root) · n^of_width · L^of_depth, where the coefficient > 0 and the exponents are exact rationals.
+
+    `root` is the least whole number ≥ 1 with which the coefficient is rational: equal monomials are equal records.
 
     >>> print(Monomial.read("2/(n*sqrt(L))"))
     2/(n*sqrt(L))
     >>> Monomial.read("1/n").of_width, float(Monomial.read("n**(-3/2)").at(4, 1))
     (Fraction(-1, 1), 0.125)
+    >>> print(Monomial.read("sqrt(8)/n") * Monomial.read("sqrt(2)"))
+    4/n
     """
 
     coefficient: Fraction = Fraction(1)
     of_width: Fraction = Fraction(0)
     of_depth: Fraction = Fraction(0)
+    root: int = 1
 
     @staticmethod
     def read(given: object, what: str = "A power of the width") -> Monomial:
@@ -50,6 +60,8 @@ class Monomial:
             found = _read(ast.parse(text, mode="eval").body)
         except OverflowError:
             raise _refused(given, what, "its factor has too many digits") from None
+        except MeanFieldError as error:
+            raise _refused(given, what, str(error).rstrip(".")) from None
         except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError) as error:
             raise _refused(given, what, str(error) if type(error) is ValueError else "") from None
         if _digits(found) > MOST_BITS:
@@ -57,26 +69,41 @@ class Monomial:
         return found
 
     def __mul__(self, other: Monomial) -> Monomial:
-        return Monomial(
-            self.coefficient * other.coefficient, self.of_width + other.of_width, self.of_depth + other.of_depth
-        )
+        root = math.lcm(self.root, other.root)
+        coefficient = _raised(self.coefficient, root // self.root) * _raised(other.coefficient, root // other.root)
+        return Monomial._reduced(coefficient, root, self.of_width + other.of_width, self.of_depth + other.of_depth)
 
     def __truediv__(self, other: Monomial) -> Monomial:
         return self * other**-1
 
     def __pow__(self, power: int | Fraction) -> Monomial:
-        """The power of a monomial; of its coefficient, the nearest fraction where it is irrational."""
         p = Fraction(power)
-        return Monomial(_power(self.coefficient, p), self.of_width * p, self.of_depth * p)
+        coefficient = _raised(self.coefficient, p.numerator)
+        return Monomial._reduced(coefficient, self.root * p.denominator, self.of_width * p, self.of_depth * p)
+
+    @staticmethod
+    def _reduced(coefficient: Fraction, root: int, of_width: Fraction, of_depth: Fraction) -> Monomial:
+        """coefficient^(1/root) n^of_width L^of_depth with the least root."""
+        for prime in sp.factorint(root, multiple=True) if coefficient != 1 else ():
+            (top, whole), (bottom, also) = (
+                sp.integer_nthroot(part, prime) for part in (coefficient.numerator, coefficient.denominator)
+            )
+            if whole and also:
+                coefficient, root = Fraction(top, bottom), root // prime
+        return Monomial(coefficient, of_width, of_depth, root if coefficient != 1 else 1)
 
     def at(self, width: float, depth: float) -> float:
         """The number for these n and L. Raises: MeanFieldError for one that no double holds."""
         try:
-            return float(self.coefficient) * width ** float(self.of_width) * depth ** float(self.of_depth)
+            return self._number() * width ** float(self.of_width) * depth ** float(self.of_depth)
         except OverflowError:
             raise MeanFieldError(
                 f"The power {self} at n = {width:g} and L = {depth:g} is larger than any double; take a smaller one."
             ) from None
+
+    def _number(self) -> float:
+        top, bottom = self.coefficient.numerator, self.coefficient.denominator
+        return float(mpmath.root(mpmath.mpf(top) / bottom, self.root)) if self.root > 1 else top / bottom
 
     @property
     def is_one(self) -> bool:
@@ -87,11 +114,17 @@ class Monomial:
         for name, power in (("n", self.of_width), ("L", self.of_depth)):
             if power:
                 (above if power > 0 else below).append(_written(name, abs(power)))
-        top, bottom = self.coefficient.numerator, self.coefficient.denominator
-        above = [str(top)] * (top != 1) + above or ["1"]
-        below = [str(bottom)] * (bottom != 1) + below
+        above = self._factors(self.coefficient.numerator) + above or ["1"]
+        below = self._factors(self.coefficient.denominator) + below
         under = "*".join(below)
         return "*".join(above) + (f"/({under})" if len(below) > 1 else f"/{under}" if below else "")
+
+    def _factors(self, number: int) -> list[str]:
+        """The factors of a root of a whole number."""
+        return [sp.sstr(one) for one in sp.Mul.make_args(self._root(number)) if one != 1]
+
+    def _root(self, number: int) -> sp.Expr:
+        return sp.Integer(number) ** sp.Rational(1, self.root)
 
     def latex(self) -> str:
         """As LaTeX for math mode.
@@ -105,7 +138,8 @@ class Monomial:
             if power
         ]
         c = self.coefficient
-        number = str(c) if c.denominator == 1 else rf"\tfrac{{{c.numerator}}}{{{c.denominator}}}"
+        top, bottom = (sp.latex(self._root(part)) for part in (c.numerator, c.denominator))
+        number = top if c.denominator == 1 else rf"\tfrac{{{top}}}{{{bottom}}}"
         if not parts:
             return number
         return (rf"{number} \, " if c != 1 else "") + " ".join(parts)
@@ -124,10 +158,13 @@ def _refused(given: object, what: str, why: str) -> MeanFieldError:
     return MeanFieldError(f"{what} is a product of powers of n and L, but {shown(given)} was given: {hint}.")
 
 
-def _power(number: Fraction, power: Fraction) -> Fraction:
-    if power.denominator == 1:
-        return number**power.numerator
-    return Fraction(float(number) ** float(power)).limit_denominator(10**12)
+def _raised(number: Fraction, power: int) -> Fraction:
+    if power == 1:
+        return number
+    if abs(power) * max(number.numerator, number.denominator).bit_length() > LONGEST_POWER:
+        factor = f"the factor {shown(str(number))} to the power {power}"
+        raise MeanFieldError(f"{factor} has too many digits; take a simpler one.")
+    return number**power
 
 
 def _read(node: ast.AST) -> Monomial:
@@ -165,7 +202,7 @@ def _read(node: ast.AST) -> Monomial:
 
 def _digits(one: Monomial) -> int:
     """How many binary digits its factor has, less one."""
-    return max(one.coefficient.numerator, one.coefficient.denominator).bit_length() - 1
+    return (max(one.coefficient.numerator, one.coefficient.denominator).bit_length() - 1) // one.root
 
 
 def _exponent(node: ast.AST) -> Fraction:
