@@ -99,7 +99,7 @@ REFUSED = {
     "zero": (lambda: parametrization(hidden={"rate": 0}), "a number > 0"),
     "call": (lambda: parametrization(hidden={"rate": "__import__('os')"}), "write it like"),
     "tower": (lambda: parametrization(hidden={"rate": "((((2**64)**64)**64)**64)**64"}), "too many digits"),
-    "root": (lambda: parametrization(hidden={"rate": "sqrt((10**64)**4*(10**64)**4)"}), "too many digits"),
+    "root": (lambda: parametrization(hidden={"rate": "sqrt((10**64)**4*(10**64)**4*(10**64)**4)"}), "too many digits"),
     "lr": (lambda: parametrization(hidden={"lr": "n"}), r"by name \(multiplier, variance, rate"),
     "at": (lambda: parametrization(input={"rate": "n**64*n**64*n**64"}).at(1024), "larger than any double"),
     "kind": (lambda: parametrization().gauge("weights", "n"), "Unknown kind 'weights'"),
@@ -164,6 +164,10 @@ def test_edges_are_answers():
             found = check("relu", rate=rate, widths=(32, 64), networks=3)
             assert found.passed == (rate < 1), found.verdict
             assert ("no finite number" in str(found)) == (rate > 1) and found.to_json() and found.latex()
+        small = check("tanh", rate=1e-30, widths=(64,), networks=3)
+        assert {row.column for row in small.rows if row.measured is None} == {"total", "Df", "Df_features"}
+        assert small.passed and "below the rounding" in str(small) and "±1" not in str(small)
+        assert all(row.measured is not None for row in check("tanh", rate=1e-10, widths=(64,), networks=3).rows)
         assert len(check(depth=2, networks=2).rows) == 4 + 5
         few = check("tanh", inputs=RNG.standard_normal((20, 4)), widths=(8,), networks=3)  # more inputs than neurons
         assert few.passed, few.verdict

@@ -33,6 +33,22 @@ def test_relu_preln_has_the_largest_scale_in_closed_form(depth, budget):
     assert found.window[1] == pytest.approx(relu_preln_scale(depth, 1.0), rel=1e-6)
 
 
+@pytest.mark.parametrize("budget", [1e-3, 1e-8])
+def test_the_window_of_a_small_budget_ends_where_log_j_is_1(budget):
+    """J' = J(1 + s²/2): the end is at the same s, however far the choice lies below (it was said to be infinite)."""
+    found = mf.recommend("relu", residual=True, depth=10, width=512, budget=budget, networks=0)
+    assert found.scale == pytest.approx(math.sqrt(2 * math.expm1(budget / 9)), rel=1e-6)
+    assert found.window == (0.0, pytest.approx(math.sqrt(2 * math.expm1(1 / 9)), rel=1e-6))
+
+
+def test_what_repels_k_is_said_to():
+    """exp is critical at σ_w = 1/e, K = 1, where a K a little off doubles its distance in each layer."""
+    with pytest.raises(mf.MeanFieldError, match=r"sigma_w = 0\.367879.* but repels K, and what width 64 draws ends where"):
+        mf.recommend("exp(z)", depth=10, width=64, networks=0)
+    with pytest.raises(mf.MeanFieldError, match=r"a factor 1e-07 of its branches.*; take a larger budget"):
+        mf.recommend("gelu", residual=True, depth=10, width=64, networks=0, budget=1e-16)
+
+
 @pytest.mark.slow
 def test_relu_is_critical_at_root_two_and_its_window_is_a_power():
     found = mf.recommend("relu", depth=50, width=500, networks=0)

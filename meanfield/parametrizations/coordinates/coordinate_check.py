@@ -34,6 +34,7 @@ WIDTHS = (64, 128, 256, 512, 1024)
 CHANGE = 0.1  # of the largest change that a rate is chosen for, over the size it is the change of
 FEW, MANY = 2048, 8192  # neurons of a population where a network has many Dense, or few
 ROUNDING = 1e-15  # of z, relative
+BELOW = "Changes below the rounding of a double are not measured; a larger rate makes them larger."
 LATER = ("sgd", "momentum", "adam")  # optimizers of more than one step
 
 
@@ -126,7 +127,8 @@ def coordinate_check(
                     rows += _rows(case, line, seen)
     spread, counts = _spreads(rows, networks), _dense_counts(base, every)
     check = CoordinateCheck(scheme, about, eta, base.eps, steps, networks, seed, (), _spread=spread, _counts=counts)
-    return check.with_rows(rows)
+    lost = networks and any(row.measured is None for row in rows)
+    return check.with_rows(rows, BELOW if lost else "")
 
 
 def _theory(case: Case, neurons: int | None, seed: int) -> Squares:
@@ -189,10 +191,14 @@ def _rows(case: Case, line: Squares, seen: Squares | None) -> list[CoordinateRow
 
 
 def _rounded(row: CoordinateRow, z: np.ndarray | None) -> CoordinateRow:
-    """Differences of what was there before and after a step have no more digits than these have."""
+    """Differences of what was there before and after a step have no more digits than these have, and are not measured
+    where these have none."""
     if z is None or row.column not in ("total", "Df", "Df_features"):
         return row
-    return replace(row, error=math.hypot(row.error or 0.0, ROUNDING * _rms(z)[0]))
+    digit = ROUNDING * _rms(z)[0]
+    if 0 < row.theory < digit:
+        return replace(row, measured=None, error=None, networks=0)
+    return replace(row, error=math.hypot(row.error or 0.0, digit))
 
 
 def _at(squares: Squares | None, name: str, k: int) -> np.ndarray | None:

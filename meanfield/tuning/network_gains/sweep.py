@@ -50,14 +50,23 @@ class Drive:
     def directions(self, layer: int, z: np.ndarray, most: int | None = None) -> np.ndarray:
         """Probes at z^layer, the same whenever they are asked for; all unit vectors, times √size, where no number was
         given and they are few enough (then J is exact)."""
-        if self.probes is not None or z.size > EXACT or most is not None:
+        if most is not None or not self._all_of(z):
             return self.instance.probes(layer, min(self.probes or PROBES, most or z.size), z.shape)
         return (np.eye(z.size) * math.sqrt(z.size)).reshape(z.size, *z.shape)
+
+    def _all_of(self, z: np.ndarray) -> bool:
+        return self.probes is None and z.size <= EXACT
+
+    @property
+    def exact(self) -> bool:
+        """Whether J is exact in every block."""
+        return self._all_of(self.first())
 
     def fresh(self, layer: int, z: np.ndarray, step: int) -> np.ndarray:
         """Random probes that no other step has."""
         return self.instance.probes(layer, self.probes or PROBES, z.shape, step)
 
+    @np.errstate(over="ignore", invalid="ignore")  # a K that overflows is refused by who asked
     def total(self, gains: np.ndarray, blocks: bool = True) -> tuple[float, np.ndarray, np.ndarray]:
         """(log J^{1,L}, log J^{l,l+1} unless they are left out, K^l) with these gains."""
         z = self.instance.block(1, self.inputs, None, gains[0])[0]

@@ -265,7 +265,7 @@ def swept(d: Drive, block: Block, base: np.ndarray, width: int, budget: float) -
     if not math.isfinite(log_J0) and not np.isfinite(before).any():
         raise MeanFieldError(
             f"{describe(block)} was to be tuned, but no perturbation passes its first block (log J = {log_J0}); is its "
-            "activation one that jumps or is constant?"
+            "activation one that jumps or is constant, or sigma_w so large that it saturates?"
         )
     scale = None
     if grows(block):
@@ -312,7 +312,8 @@ def swept(d: Drive, block: Block, base: np.ndarray, width: int, budget: float) -
             f"|log J^(1,{depth})| <= {budget:g}"
         ),
         "not critical": f"no gain of the branches does it: the largest |log J^(l,l+1)| is {worst:.3g}",
-        "not converged": f"the largest |log J^(l,l+1)| is {worst:.2g}, log J^(1,{depth}) {log_J:.2g}; more probes help",
+        "not converged": f"the largest |log J^(l,l+1)| is {worst:.2g}, log J^(1,{depth}) {log_J:.2g}"
+        + ("" if d.exact else "; more probes help"),
     }[status]
     return Tuning(
         method="sweep",

@@ -30,7 +30,7 @@ FLAT = 1e-9  # |log J| a layer below which an architecture is critical at every 
 CONVERGED = 300  # layers after which K is taken to be at its fixed point
 HOLDS = 1.0  # the worst |log J| of a choice that is taken without looking further
 UNSTEADY = 4.0  # times √(L/n), from which on networks are thrown off by what finite width adds to K in every layer
-SCALES = (0.1, 1e-2, 1e-4)  # factors of branches to start from
+SCALES = (0.1, 1e-2, 1e-4, 1e-7)  # factors of branches to start from
 LARGEST, SMALLEST = 1e6, 1e-6  # K* in a search
 
 

@@ -29,7 +29,7 @@ from meanfield.tuning.dense_layers import (
     without_open_scales,
 )
 from meanfield.tuning.recommendation.answer import Layer, Point, Predicted, Recommendation
-from meanfield.tuning.recommendation.choices import HOLDS, Choice, choices, grows, largest_scale
+from meanfield.tuning.recommendation.choices import HOLDS, SCALES, Choice, choices, grows, judged, largest_scale
 from meanfield.tuning.recommendation.compiled_prediction import CompiledPrediction
 from meanfield.tuning.recommendation.drawn_tokens import DrawnTokens, followed
 from meanfield.tuning.recommendation.initializers import outcomes
@@ -206,16 +206,33 @@ def _chosen(p: CompiledPrediction, depth: int, width: int, budget: float) -> tup
     if found and math.isfinite(found[0].worst) and found[0].worst <= depth * 0.1:
         return found[0], points
     if found:
-        best = found[0]
+        raise _repelled(p, found[0], depth, width)
+    sigma_w, log_J, _ = _balanced(p, depth)
+    if abs(log_J) <= HOLDS and not p.branches:
+        nearest = judged(p, (sigma_w, 0.0, 1.0), depth, width, kind="search", anchor=None)
+        if not nearest.worst <= HOLDS:
+            raise _repelled(p, nearest, depth, width)
+    if grows(p.block):
+        least = float(abs(p.last(1.0, 0.0, 1.0, depth, SCALES[-1])[0]))
         raise MeanFieldError(
-            f"{describe(p.block)} cannot be held critical over {depth} layers: the best place found, sigma_w = "
-            f"{best.sigma_w:.6g}, sigma_b = {best.sigma_b:.6g} with K^1 = {best.K1:.6g}, has log J^{{1,{depth}}} = "
-            f"{best.log_J:.3g}, but repels K, and what width {width} draws ends as far off as |log J| = "
-            f"{best.worst:.3g}; take LayerNorm (norm='pre') or a skip, or another activation."
+            f"{describe(p.block)} has |log J^{{1,{depth}}}| = {least:.3g} with a factor {SCALES[-1]:g} of its branches, "
+            f"the smallest that is tried, and budget={budget:g} was asked for; take a larger budget."
         )
+    other = "LayerNorm (norm='pre')" if p.branches else "LayerNorm (norm='pre') or a skip (mu=1)"
     raise MeanFieldError(
         f"{describe(p.block)} cannot be made critical by sigma_w, sigma_b or the scale of its branches: "
-        f"{_nearest(p, depth)}; take another activation, LayerNorm (norm='pre') or a skip (mu=1)."
+        f"{_nearest(p, depth)}; take another activation or {other}."
+    )
+
+
+def _repelled(p: CompiledPrediction, best: Choice, depth: int, width: int) -> MeanFieldError:
+    """That a place is critical, and no network stays there."""
+    off = f"as far off as |log J| = {best.worst:.3g}" if math.isfinite(best.worst) else "where K overflows or vanishes"
+    return MeanFieldError(
+        f"{describe(p.block)} cannot be held critical over {depth} layers: the best place found, sigma_w = "
+        f"{best.sigma_w:.6g}, sigma_b = {best.sigma_b:.6g} with K^1 = {best.K1:.6g}, has log J^{{1,{depth}}} = "
+        f"{best.log_J:.3g}, but repels K, and what width {width} draws ends {off}; take LayerNorm (norm='pre')"
+        f"{'' if p.branches else ' or a skip'}, or another activation."
     )
 
 
@@ -353,7 +370,7 @@ def _predicted(p: CompiledPrediction, c: Choice, depth: int) -> Predicted:
 
 def _window(p: CompiledPrediction, c: Choice, depth: int, shift: float) -> tuple[float, float] | None:
     """(lowest, highest) σ_w of the block, or scale where that was chosen, with |log J^{1,L}| ≤ 1 around the choice, the
-    input layer held; 0 and ∞ where there is no end within a factor of 100. shift: what log J is more by draws, there as
+    input layer held; 0 and ∞ where there is no end within a factor of 10^70. shift: what log J is more by draws, there as
     at the choice."""
     budgeted = c.kind == "budget"
     start = float(c.scale or 1.0) if budgeted else c.sigma_w
@@ -362,14 +379,14 @@ def _window(p: CompiledPrediction, c: Choice, depth: int, shift: float) -> tuple
         point = (c.sigma_w, c.sigma_b, c.K1, depth, s) if budgeted else (s, c.sigma_b, c.K1, depth, c.scale)
         return abs(float(p.last(*point)[0]) + shift) - 1 - (1e-8 if shift == 0 else 1e-3)
 
-    if over(start) > 0:
+    if not over(start) <= 0:
         return None
     ends = []
     for sign in (-1, 1):
         inside, step = start, 0.01
-        while step < math.log(100):
+        while step < math.log(1e140):
             outside = start * math.exp(sign * step)
-            if over(outside) > 0:
+            if not over(outside) <= 0:  # a K that overflows is outside
                 ends.append(sides(over, inside, outside)[0])
                 break
             inside, step = outside, 2 * step
