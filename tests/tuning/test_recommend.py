@@ -43,7 +43,7 @@ def test_the_window_of_a_small_budget_ends_where_log_j_is_1(budget):
 
 def test_what_repels_k_is_said_to():
     """exp is critical at σ_w = 1/e, K = 1, where a K a little off doubles its distance in each layer."""
-    with pytest.raises(mf.MeanFieldError, match=r"sigma_w = 0\.367879.* but repels K, and what width 64 draws ends where"):
+    with pytest.raises(mf.MeanFieldError, match=r"= 0\.367879.* but repels K, and what width 64 draws ends where"):
         mf.recommend("exp(z)", depth=10, width=64, networks=0)
     with pytest.raises(mf.MeanFieldError, match=r"a factor 1e-07 of its branches.*; take a larger budget"):
         mf.recommend("gelu", residual=True, depth=10, width=64, networks=0, budget=1e-16)

@@ -215,8 +215,8 @@ def _chosen(p: CompiledPrediction, depth: int, width: int, budget: float) -> tup
     if grows(p.block):
         least = float(abs(p.last(1.0, 0.0, 1.0, depth, SCALES[-1])[0]))
         raise MeanFieldError(
-            f"{describe(p.block)} has |log J^{{1,{depth}}}| = {least:.3g} with a factor {SCALES[-1]:g} of its branches, "
-            f"the smallest that is tried, and budget={budget:g} was asked for; take a larger budget."
+            f"{describe(p.block)} has |log J^{{1,{depth}}}| = {least:.3g} with a factor {SCALES[-1]:g} of its "
+            f"branches, the smallest that is tried, and budget={budget:g} was asked for; take a larger budget."
         )
     other = "LayerNorm (norm='pre')" if p.branches else "LayerNorm (norm='pre') or a skip (mu=1)"
     raise MeanFieldError(
@@ -370,8 +370,8 @@ def _predicted(p: CompiledPrediction, c: Choice, depth: int) -> Predicted:
 
 def _window(p: CompiledPrediction, c: Choice, depth: int, shift: float) -> tuple[float, float] | None:
     """(lowest, highest) σ_w of the block, or scale where that was chosen, with |log J^{1,L}| ≤ 1 around the choice, the
-    input layer held; 0 and ∞ where there is no end within a factor of 10^70. shift: what log J is more by draws, there as
-    at the choice."""
+    input layer held; 0 and ∞ where there is no end within a factor of 10^70. shift: what log J is more by draws, there
+    as at the choice."""
     budgeted = c.kind == "budget"
     start = float(c.scale or 1.0) if budgeted else c.sigma_w
 
