@@ -47,6 +47,7 @@ from meanfield.cli.terminal.options import (
     Norm,
     Order,
     Output,
+    OutputWithoutLatex,
     Param,
     SigmaB,
     SigmaW,
@@ -191,7 +192,7 @@ def bias(
     input_norm: InputNorm = "1",
     correlation: Annotated[str, typer.Option(metavar="C0", help="Cosine of two inputs.")] = "0",
     json: Json = False,
-    output: Output = None,
+    output: OutputWithoutLatex = None,
 ) -> None:
     """Which class an untrained deep network prefers, and how gradients do.
 
@@ -349,7 +350,7 @@ def check(
         raise typer.Exit(1)
 
 
-def activations(json: Json = False, output: Output = None) -> None:
+def activations(json: Json = False, output: OutputWithoutLatex = None) -> None:
     """List the registered activations: parity, breaks, degree of homogeneity, formula and default parameters.
 
     A break marked ! is a jump of φ, an unmarked one a kink, one marked * a break

@@ -27,6 +27,7 @@ from meanfield.cli.commands import doctor as cli_doctor
 from meanfield.cli.terminal import help as cli_help
 from meanfield.cli.terminal import output as cli_output
 from meanfield.cli.terminal import reading as cli_reading
+from meanfield.cli.terminal.options import Json, Output
 from meanfield.comparison import check as comparison
 
 VERBS = tuple(cli.VERBS)  # fmt: skip
@@ -192,10 +193,18 @@ def assert_one_face(verbs) -> None:
             one = options[key]
             told = key, one.metavar, one.help if key in ("residual", "param", "json", "norm") else None
             assert seen.setdefault(key, told)[2] == told[2], f"{key} of {name} is another one"
+        if "latex" not in options and "output" in options:
+            assert ".tex" not in options["output"].help, f"{name} offers a .tex file, and has no LaTeX"
+
+
+def _planted(json: Json = False, output: Output = None) -> None:
+    """A verb without --latex whose option says that it writes LaTeX."""
 
 
 def test_the_table_of_verbs():
     assert_one_face(cli.VERBS)
+    with pytest.raises(AssertionError, match=r"bias offers a \.tex file"):
+        assert_one_face({**cli.VERBS, "bias": (_planted, cli.VERBS["bias"][1])})
     planted = {**cli.VERBS, "law": (lambda act, json: None, "law tanh")}
     with pytest.raises(AssertionError, match="law lacks"):
         assert_one_face(planted)

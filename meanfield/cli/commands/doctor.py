@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from meanfield.cli.terminal import output as out
-from meanfield.cli.terminal.options import Json, Output, chosen
+from meanfield.cli.terminal.options import Json, OutputWithoutLatex, chosen
 
 NEEDED = ("sympy", "mpmath", "numpy", "scipy", "numba", "python-flint", "typer", "rich", "lazy-loader")
 #: what a package that not everybody has is for
@@ -27,7 +27,7 @@ OPTIONAL = {
 }
 
 
-def doctor(json: Json = False, output: Output = None) -> None:
+def doctor(json: Json = False, output: OutputWithoutLatex = None) -> None:
     """Say what is installed and whether it works.
 
     Versions, optional packages, cores, the folder of compiled code, and K of erf by

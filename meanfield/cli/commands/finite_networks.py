@@ -19,7 +19,7 @@ from meanfield.cli.terminal.options import (
     Json,
     Mu,
     Norm,
-    Output,
+    OutputWithoutLatex,
     Param,
     SigmaB,
     SigmaW,
@@ -111,7 +111,7 @@ def tune(
     ] = "sweep",
     seed: Annotated[int, typer.Option(help="Of the network.")] = 0,
     json: Json = False,
-    output: Output = None,
+    output: OutputWithoutLatex = None,
 ) -> None:
     """Find gains for every layer, so that J^(l,l+1) = 1.
 

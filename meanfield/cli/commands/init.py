@@ -8,7 +8,18 @@ import typer
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.cli.terminal import output as out
-from meanfield.cli.terminal.options import Act, Architecture, InputNorm, Json, Mu, Norm, Output, Param, Skip, chosen
+from meanfield.cli.terminal.options import (
+    Act,
+    Architecture,
+    InputNorm,
+    Json,
+    Mu,
+    Norm,
+    OutputWithoutLatex,
+    Param,
+    Skip,
+    chosen,
+)
 from meanfield.cli.terminal.reading import double, layers, needs_numbers, theory_of
 from meanfield.symbolic.recursions.naming import describe
 
@@ -38,7 +49,7 @@ def init(
         str | None, typer.Option(metavar="|".join(SNIPPETS), help="Print this code alone, ready to paste.")
     ] = None,
     json: Json = False,
-    output: Output = None,
+    output: OutputWithoutLatex = None,
 ) -> None:
     """How to initialize a network: σ's and weight std of each kind of Dense.
 

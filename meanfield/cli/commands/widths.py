@@ -15,7 +15,7 @@ from meanfield.cli.terminal.options import (
     Json,
     Mu,
     Norm,
-    Output,
+    OutputWithoutLatex,
     Param,
     SigmaB,
     SigmaW,
@@ -46,7 +46,7 @@ def widths(
     total: Total = None,
     input_norm: InputNorm = "1",
     json: Json = False,
-    output: Output = None,
+    output: OutputWithoutLatex = None,
 ) -> None:
     """Widths for which squared gradients per neuron stay within a factor.
 

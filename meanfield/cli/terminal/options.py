@@ -87,6 +87,9 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="Write here instead: .json as --json, .tex as --latex, .txt."),
 ]
+OutputWithoutLatex = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write here instead: .json as --json, or .txt.")
+]
 Order = Annotated[int, typer.Option(min=1, max=12, help="Terms in the expansions at K → 0 and K → ∞.")]
 SigmaW = Annotated[
     str, typer.Option(metavar="S", show_default=False, help="Standard deviation σ_w of the weights, times √N.")
