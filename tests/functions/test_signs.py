@@ -122,3 +122,12 @@ def test_places_of_algebraic_numbers():
         assert sp.N(lo / 3, 30) < _between(a, b) < sp.N(hi / 3, 30)
     with pytest.raises(MeanFieldError, match="too close to tell apart"):
         _between(places[0], places[0])
+
+
+def test_the_end_of_a_piece_is_seen_from_inside():
+    """tanh² z - tanh² 1 vanishes where its piece ends, and would be positive behind it."""
+    z = Z[0]
+    inside = sp.tanh(z) ** 2 - sp.tanh(1) ** 2
+    f = sp.Piecewise((inside, (z > -1) & (z < 1)), (sp.exp(-(z**2)) - 1, True))
+    assert signs(f) == (-1,)
+    assert signs(sp.Piecewise((-inside, (z > -1) & (z < 1)), (sp.exp(-(z**2)) - 1, True))) == (1, -1)

@@ -10,7 +10,7 @@ import meanfield as mf
 from meanfield.base.symbols import Z
 from meanfield.functions.activations import activation
 from meanfield.numeric.quadrature import steep_points
-from meanfield.numeric.quadrature.gaussian_averages import gaussian_average
+from meanfield.numeric.quadrature.gaussian_averages import QuadratureRule, fastest_phase, gaussian_average
 from meanfield.numeric.quadrature.steep_points import resolving_width
 
 NODES = 20
@@ -87,3 +87,10 @@ def test_kernels_of_very_steep_functions(interpreted):
     other = mf.derive("tanh").kernel(X, sigma_w=1.5 * a, sigma_b=0.3 * a, depth=2)
     np.testing.assert_allclose(one.K * a * a, other.K, rtol=1e-13)
     np.testing.assert_allclose(one.Theta * a * a, other.Theta, rtol=1e-12)
+
+
+def test_the_fastest_of_several_phases():
+    """Panels of cos(z²/2) + cos(10 z²) follow the second: its frequency at z is 20 z."""
+    z = Z[0]
+    for slopes in ((z, 20 * z), (20 * z, z)):
+        assert fastest_phase(QuadratureRule((), 0.0, slopes=slopes), 3.0) == pytest.approx(20 * (3 + 1))

@@ -90,3 +90,12 @@ def test_the_optimal_depth_is_as_exact_as_its_slope():
     assert found.is_Float and abs(found - 122.157) < 0.001
     exact = optimal_depth(mf.derive("relu"), width=987654321987, outputs=7, sigma_w="sqrt(2)", sigma_b=0)
     assert exact == sp.Rational(4 * 987654321987, 41 * 5) and exact.is_Rational
+
+
+def test_a_pool_rests_at_zero_without_biases_alone():
+    pool = mf.Pool(2, "sqrt(z1**2 + z2**2)")
+    theory = mf.derive(architecture=mf.Sequential((mf.Nonlinearity("relu"), pool, mf.Dense())))
+    (point,) = theory.fixed_points(sigma_w=0.7, sigma_b=0)
+    assert float(point.K.value) == 0 and float(point.chi_K.value) == pytest.approx(0.49)  # K' = sigma_w² K
+    (biased,) = theory.fixed_points(sigma_w=0.7, sigma_b=0.1)
+    assert float(biased.K.value) > 0.01

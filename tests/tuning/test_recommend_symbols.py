@@ -140,6 +140,15 @@ def test_a_scale_that_is_left_open_is_answered_and_a_number_is_held():
     assert all(common[name] < open_[name] for name in common)
 
 
+def test_the_matrix_before_a_scale_is_left_alone():
+    """The factor of a branch stands once: in its Scale where the record has one left open, else in the last matrix."""
+    for with_scale in (True, False):
+        branch = (Nonlinearity("relu"), Dense(), *([Scale("a")] if with_scale else []))
+        found = recommended(Residual(Sequential(branch)))
+        assert found.scale == pytest.approx(math.sqrt(2 * math.expm1(1 / (found.depth - 1))), rel=1e-6)
+        assert found.layers[-1].sigma_w == pytest.approx(1.0 if with_scale else found.scale, rel=1e-9)
+
+
 def test_nothing_left_to_choose_is_refused():
     with pytest.raises(mf.MeanFieldError, match="nothing is left to choose"):
         recommended(Sequential((Nonlinearity("relu"), Dense(sigma_w=1))))

@@ -11,7 +11,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.symbols import K_ab
+from meanfield.base.symbols import K, K_ab
 from meanfield.numeric.lowering.averages.two_gaussians import closed_text
 from meanfield.numeric.lowering.text import printing
 from meanfield.symbolic.averages.node import Average
@@ -123,3 +123,15 @@ def test_kernels_and_runs_of_erf_of_far_inputs(scale):
     start = {"K_aa": scale**2, "K_bb": scale**2, "K_ab": scale**2 / 3}
     run = theory.propagate(sigma_w=1, sigma_b=0, depth=2, start=start, quantities="K_ab")
     assert abs(run.K_ab[1] - true) < 1e-14
+
+
+QUOTIENTS = K / (K + 1) ** sp.Rational(3, 2), K**2 / ((K + 1) * sp.sqrt(2 * K + 1)), K / (K + 1)
+
+
+@pytest.mark.parametrize("formula", QUOTIENTS)
+def test_quotients_of_products_end_at_the_largest_double(formula):
+    """(K + 1)^(3/2) is no double from 1e205 on; K/(K + 1)^(3/2) is one up to the end."""
+    run = sp.lambdify(K, printing.balanced(formula), [{"over": lambda a, b: a / b}, "math"])
+    for value in (1e-3, 1.0, 1e200, 1e307):
+        exact = mp.mpf(str(sp.N(formula.subs(K, sp.Float(value, 40)), 30)))
+        assert abs(run(value) / exact - 1) < 1e-14, value
