@@ -17,6 +17,7 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.numeric.lowering.modules import cache
 from meanfield.numeric.lowering.modules.generated_modules import VERSION, Module
+from meanfield.numeric.lowering.modules.module_functions import EVERY_K
 from meanfield.numeric.lowering.text import depth_loops
 from meanfield.symbolic.averages.node import Integrand
 from meanfield.symbolic.recursion import Recursion
@@ -92,8 +93,10 @@ class Lowered:
 
 
 @lru_cache(maxsize=128)
-def lower(recursion: Recursion) -> Lowered:
+def lower(recursion: Recursion, span: tuple[float, float] = EVERY_K) -> Lowered:
     """Generate (or find) the compiled form of a recursion whose only symbols are its state, σ's, μ, Q0 and c0.
+
+    span: K at which averages are wanted, where a caller knows that no other is met; their tables are short then.
 
     Raises: MeanFieldError naming what cannot be lowered (a discontinuous φ's J, symbolic activation parameters, other
     nodes).
@@ -106,12 +109,12 @@ def lower(recursion: Recursion) -> Lowered:
     for step in recursion.steps:
         if names := {s.name for s in step.free_symbols} & {"Q0", "c0"}:
             raise MeanFieldError(f"{min(names)} belongs to the start, but a step of this recursion holds it.")
-    name = cache.key(described(recursion))
+    name = cache.key(described(recursion) + ("" if span == EVERY_K else f"|{span}"))
     stored = cache.read(name)
     if stored is None:
         from meanfield.numeric.lowering.generation import generated  # what derives functions and tables
 
-        text, arrays = generated(recursion)
+        text, arrays = generated(recursion, span)
         cache.write(name, text, arrays)
         stored = (text, arrays)
     arrays = stored[1]

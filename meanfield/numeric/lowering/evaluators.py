@@ -9,7 +9,7 @@ import sympy as sp
 
 from meanfield.base.symbols import K_ab, distance
 from meanfield.numeric.lowering import formulas  # noqa: F401  registers how averages over Gaussians are compiled
-from meanfield.numeric.lowering.modules.module_functions import LOWERED, Functions
+from meanfield.numeric.lowering.modules.module_functions import EVERY_K, LOWERED, Functions
 from meanfield.numeric.lowering.text import depth_loops
 from meanfield.numeric.lowering.text.printing import code
 from meanfield.numeric.quadrature.polynomial_tables import PolynomialTable
@@ -45,10 +45,11 @@ class LoweredAverages:
     held: dict[str, PolynomialTable]
 
 
-def averages(recursion: Recursion) -> LoweredAverages:
-    """Functions and tables for every average of a recursion."""
+def averages(recursion: Recursion, span: tuple[float, float] = EVERY_K) -> LoweredAverages:
+    """Functions and tables for every average of a recursion, at K of the span."""
     calls: dict[Node, str] = {}
-    symbols, ordered, functions = depth_loops.identifiers(recursion), depth_loops.placeholders(recursion), Functions()
+    symbols, ordered = depth_loops.identifiers(recursion), depth_loops.placeholders(recursion)
+    functions = Functions(span)
     for node in ordered:
         shape, variables = node.over_symbols()
         written = [sp.sympify(v).xreplace(_written_out(recursion, node)) for v in variables]

@@ -33,7 +33,7 @@ def _formula(functions: Functions, shape: sp.Expr, written: Sequence[sp.Expr]) -
         FORMS["of one, with parameters"](functions, shape, written)
     else:
         name = functions.name(shape, "avg")
-        s = scalar(shape, name)
+        s = scalar(shape, name, functions.span)
         table = s.table.coefficients if s.table else np.zeros((1, 10))
         functions.add(name, s.text, f"{name}(K) = {shape}: {s.note}", s.error, 0.0, s.limit, table)
         if s.table is not None and s.only_table:

@@ -19,6 +19,7 @@ from meanfield.base.budgets import require_memory, require_steps
 from meanfield.base.quantities import QUANTITIES, QUOTIENTS, VARIANCES
 from meanfield.base.symbols import KEYWORDS, Q0, L, parameter
 from meanfield.numeric.lowering.assembly import Lowered, lower
+from meanfield.numeric.lowering.modules.module_functions import EVERY_K
 from meanfield.numeric.quadrature.evaluation import on_arrays
 from meanfield.numeric.run.starts import NAMES, pair_start, two_norms_start
 from meanfield.numeric.run.vanishing import LN2, SMALLEST, Units, degree, units
@@ -312,13 +313,14 @@ def propagate(
     every_layer: bool = True,
     parameters: dict[str, float] | None = None,
     start: dict[str, Any] | None = None,
+    span: tuple[float, float] = EVERY_K,
 ) -> Run:
-    """Iterate a recursion in float64 to layer `depth`; see `Theory.propagate`."""
+    """Iterate a recursion in float64 to layer `depth`; see `Theory.propagate`. span: as in `lower`."""
     depth = whole(depth, "depth", 1, DEEPEST)
     given = {"sigma_w": sigma_w, "sigma_b": sigma_b, **(parameters or {})}
     if recursion.knows_depth:
         given[L.name] = float(max(depth - 1, 1))  # blocks after the input layer
-    lowered = lower(recursion)
+    lowered = lower(recursion, span)
     missing = [n for n in lowered.parameters if n not in given]
     if missing:
         name = KEYWORDS.get(missing[0], missing[0])

@@ -9,8 +9,22 @@ import numpy as np
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.correlators.derived import plain
 from meanfield.networks.records import Block, Dense
+from meanfield.numeric.lowering.modules.module_functions import EVERY_K
 from meanfield.numeric.run.depth_iteration import propagate
 from meanfield.symbolic.finite_width.correlator_recursions import correlator_recursion
+
+SMALLEST_K = 1e-25
+STEP = 16  # octaves by which spans of K are told apart: tables of one serve many points
+
+
+def _around(K: np.ndarray) -> tuple[float, float]:
+    """A range of K that holds all of these with room, the same for most runs; of a K that vanishes or overflows every
+    one."""
+    low, high = float(np.min(K)), float(np.max(K))
+    if not (low > SMALLEST_K and high < 1 / SMALLEST_K):
+        return EVERY_K
+    first, last = math.floor((math.log2(low) - 1) / STEP), math.ceil((math.log2(high) + 1) / STEP)
+    return 2.0 ** (first * STEP), 2.0 ** (last * STEP)
 
 
 def of_log_J(block: Block, point: tuple[float, float, float], depth: int) -> tuple[float, float, float] | None:
@@ -27,7 +41,9 @@ def of_log_J(block: Block, point: tuple[float, float, float], depth: int) -> tup
         recursion = correlator_recursion(phi, quantities=("J1", "A_J"))
         sigma_w, sigma_b, K1 = point
         with np.errstate(all="ignore"):
-            run = propagate(recursion, sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, start={"K": K1})
+            given = {"sigma_w": sigma_w, "sigma_b": sigma_b, "depth": depth, "start": {"K": K1}}
+            met = propagate(recursion.only("K"), **given).values["K"]
+            run = propagate(recursion, **given, span=_around(met))
     except MeanFieldError:
         return None
     log_J, shift, variance = (float(run.values[x][-1]) for x in ("log_J", "J1_J", "A_J"))

@@ -7,7 +7,9 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.numeric.run.depth_iteration import propagate
 from meanfield.symbolic.finite_width.correlator_recursions import correlator_recursion
+from meanfield.tuning.recommendation.fluctuation import of_log_J
 
 PHI = {  # φ and φ′ of their own
     "relu": (lambda z: np.maximum(z, 0), lambda z: 1.0 * (z > 0)),
@@ -41,6 +43,25 @@ def test_relu_in_closed_form():
     """A neuron of the next layer is on or off, J' a mean over n of them: n Var(J'/J) grows by ⟨φ′⁴⟩/⟨φ′²⟩² − 1 = 1."""
     recursion = correlator_recursion("relu", quantities=("A_J",)).doit()
     assert recursion.names[-1] == "A_J" and sp.expand(recursion.step[-1] - recursion.state[-1].symbol) == 1
+
+
+@pytest.mark.parametrize(
+    ("phi", "place"), [("tanh", (1.3, 0.2, 1.0)), ("softsign", (1.1, 0.0, 1e-9)), ("relu", (1.4, 0, 1e-30))]
+)
+def test_short_tables_hold_every_k_of_a_run(phi, place):
+    """Tables of A_J and J1 are made around the K that are met alone: against exact iteration; one cut short is seen."""
+    block = mf.derive(phi).block
+    A, J1 = derived(phi, place, 6)
+    _, shift, variance = of_log_J(block, place, 6)
+    assert variance == pytest.approx(A, rel=1e-10) and shift + variance / 2 == pytest.approx(J1, rel=1e-10, abs=1e-12)
+
+
+def test_a_table_that_is_too_short_is_wrong():
+    recursion = correlator_recursion("tanh", quantities=("J1", "A_J"))
+    given = {"sigma_w": 1.3, "sigma_b": 0.2, "depth": 6, "start": {"K": 1.0}}
+    right = propagate(recursion, **given).values["A_J"][-1]
+    assert propagate(recursion, **given, span=(2.0**-16, 2.0**16)).values["A_J"][-1] == pytest.approx(right, rel=1e-13)
+    assert propagate(recursion, **given, span=(2.0**8, 2.0**16)).values["A_J"][-1] != pytest.approx(right, rel=1e-3)
 
 
 @pytest.mark.slow

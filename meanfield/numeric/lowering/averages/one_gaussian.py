@@ -20,6 +20,7 @@ from meanfield.base.budgets import tick
 from meanfield.base.progress import doing
 from meanfield.base.symbols import K
 from meanfield.functions import balls
+from meanfield.numeric.lowering.modules.module_functions import EVERY_K
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.lowering.text.block_loops import branch_free
 from meanfield.numeric.quadrature import evaluation, polynomial_tables
@@ -69,8 +70,9 @@ class LoweredScalar:
 
 
 @lru_cache(maxsize=256)
-def scalar(expr: sp.Expr, name: str = "f") -> LoweredScalar:
-    """Lower `expr`, a function of the one symbol K that may contain averages ⟨·⟩_K.
+def scalar(expr: sp.Expr, name: str = "f", span: tuple[float, float] = EVERY_K) -> LoweredScalar:
+    """Lower `expr`, a function of the one symbol K that may contain averages ⟨·⟩_K. span: the K > 0 at which it is
+    wanted; a table of a short one is soon made, and knows nothing beyond.
 
     Raises: MeanFieldError if other symbols are left, or no form reaches a usable accuracy.
     """
@@ -97,8 +99,8 @@ def scalar(expr: sp.Expr, name: str = "f") -> LoweredScalar:
             )
         else:
             one = _mixed(expr, guard, body(chosen, " " * 8), ranges, error if ranges else 0.0, name)
-        return _cheaper(expr, one)
-    return _tabled(name, *_checked_table(expr))
+        return _cheaper(expr, one) if span == EVERY_K else one
+    return _tabled(name, *_checked_table(expr, span))
 
 
 def _cheaper(expr: sp.Expr, one: LoweredScalar) -> LoweredScalar:
@@ -261,7 +263,7 @@ def _gap(ranges) -> tuple[float, float]:
 
 
 @doing("tables of averages")
-def _checked_table(expr, span=(0.0, math.inf)):
+def _checked_table(expr, span: tuple[float, float] = EVERY_K):
     nodes = sorted(expr.atoms(Average), key=str)
     if any(n.n != 1 or n.cov != (K,) or n.mean != (sp.S.Zero,) for n in nodes):
         raise MeanFieldError(

@@ -5,6 +5,7 @@ A shape is a node over plain symbols (`Node.over_symbols`), or a formula in such
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from meanfield.numeric.quadrature.polynomial_tables import PolynomialTable
 
 DIRECT_WEIGHT = 300.0  # what a call of an average by quadrature costs, in layers of tables
 PAIR_WEIGHT = 2e4  # the same of averages over several inputs
+EVERY_K = (0.0, math.inf)  # the K that tables are wanted for
 USABLE = 1e-6  # the largest measured error with which an average is compiled
 
 Made = Callable[["Functions", Any, Sequence[sp.Expr]], None]
@@ -41,9 +43,11 @@ def writes(form: str) -> Callable[[M], M]:
 
 
 class Functions:
-    """The functions of a module, one for each shape of an average, and their tables T[i]."""
+    """The functions of a module, one for each shape of an average, and their tables T[i]. span: the K at which those
+    of one variance are wanted."""
 
-    def __init__(self) -> None:
+    def __init__(self, span: tuple[float, float] = EVERY_K) -> None:
+        self.span = span
         self.names: dict[sp.Basic, str] = {}
         self.text, self.weight, self.limit = "", 1.0, float("inf")
         self.notes: list[str] = []
