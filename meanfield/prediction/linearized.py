@@ -90,7 +90,7 @@ class LinearizedNetworks:
 
     def likelihood(self, probes: int) -> tuple[Solution, Solution]:
         """(log determinant, log likelihood) of Θ + ρ, by eigenvalues: without probes."""
-        return evidence_of(self.spectrum, self.y)
+        return evidence_of(self.spectrum, self.y, bool(np.isfinite(self.error)))
 
     def mean_error(self, times: np.ndarray) -> np.ndarray:
         r"""A bound of the error of the mean, to first order in the kernel's, (t, input, output).

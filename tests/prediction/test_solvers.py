@@ -11,7 +11,9 @@ import sys
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from itertools import product
 
+import mpmath as mp
 import numpy as np
 import pytest
 from scipy.sparse.linalg import LinearOperator, cg
@@ -208,6 +210,74 @@ def test_what_has_not_converged_says_so_and_its_error_is_true(exact):
     with pytest.raises(AssertionError, match="too small"):  # a residual that is not the one that is left
         wrong = predicted(**CG)
         assert (off <= wrong.error[0]).all(), "the error is too small"
+
+
+# ------------------------------------------------------------------------------------- what blocks say of the kernel
+
+
+def arc_cosine(rows, sigma_w: float):
+    """Θ of relu at layer 2, σ_b = 0, in 60 digits."""
+    with mp.workdps(60):
+        w2, n = mp.mpf(sigma_w) ** 2, len(rows)
+        rows = [[mp.mpf(float(v)) for v in row] for row in rows]
+        K = mp.matrix(n, n)
+        for i, j in product(range(n), repeat=2):
+            K[i, j] = w2 * mp.fdot(rows[i], rows[j]) / len(rows[0])
+        theta = mp.matrix(n, n)
+        for i, j in product(range(n), repeat=2):
+            size = mp.sqrt(K[i, i] * K[j, j])
+            angle = mp.acos(K[i, j] / size) if i != j else mp.mpf(0)
+            made = w2 / (2 * mp.pi) * size * (mp.sin(angle) + (mp.pi - angle) * mp.cos(angle))
+            theta[i, j] = made + w2 * (mp.pi - angle) / (2 * mp.pi) * K[i, j]
+        return theta
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "cg", "eigh"])
+def test_rows_that_are_nearly_opposite(solver):
+    """Θ misses what blocks say alone: the mean was off by twelve times the error that Cholesky stated."""
+    rng, targets, worst = np.random.default_rng(3), np.array([1.0, -1, 0.5, 1, 1, -0.7]), 0.0
+    for eps in (1e-8, 1e-9):
+        x = rng.standard_normal((3, 6))
+        rows, test = np.vstack([x, -1.3 * x]), -0.7 * x[:1]
+        rows[3:, 0] *= 1 + eps
+        test[0, 1] *= 1 + 2 * eps
+        at = dict(ridge=1e-3, solver=solver, sigma_w=1.4, sigma_b=0, depth=2)
+        found = mf.derive("relu").predict(rows, targets, test, **at)
+        with mp.workdps(60):
+            theta = arc_cosine(np.vstack([rows, test]), 1.4)
+            exact = theta[:, :6] * mp.lu_solve(theta[:6, :6] + mp.mpf(1e-3) * mp.eye(6), mp.matrix(targets.tolist()))
+        off = np.array([abs(float(mp.mpf(float(found.mean[0, a, 0])) - exact[a])) for a in range(7)])
+        assert (off <= found.error[0, :, 0]).all(), off / found.error[0, :, 0]
+        worst = max(worst, off.max())
+    assert worst > 1e-11  # rounding alone, which Cholesky stated, does not explain it
+
+
+CLOSE = np.random.default_rng(11).standard_normal((8, 5))
+CLOSE[3] = CLOSE[4] * (1 + 1e-9)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("solver", ["cholesky", "cg", "eigh", "nystrom"])
+def test_where_nothing_bounds_the_kernel_nothing_bounds_the_answer(solver):
+    """Behind a LayerNorm on activations Theta has no bound: neither has the mean, nor the evidence; targets that are 0
+    have a mean that is."""
+    theory, at = mf.derive("relu", norm="act"), dict(sigma_w=1.4, sigma_b=0.3, depth=3, ridge=0.1, solver=solver)
+    at |= {"rank": 4} if solver == "nystrom" else {}
+    targets = np.stack([np.sin(CLOSE[:, 0]), 0 * CLOSE[:, 0]], axis=1)
+    found = theory.predict(CLOSE, targets, CLOSE[:1] + 0.5, **at)
+    assert np.isinf(found.error[0, :, 0]).all() and (found.mean[0, :, 1] == 0).all()
+    assert solver == "eigh" or (found.error[0, :, 1] == 0).all()
+    assert np.isinf(found.log_determinant().error) and str(found.log_likelihood()).endswith("+- inf")
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "cg"])
+def test_what_is_known_less_of_test_inputs_is_said_of_them(solver):
+    """One that is nearly opposite to a training input: its own error is larger, that of the training inputs is not."""
+    rows = np.random.default_rng(3).standard_normal((3, 6))
+    at = dict(ridge=0.1, solver=solver, sigma_w=1.4, sigma_b=0, depth=2) | ({"rtol": 1e-14} if solver == "cg" else {})
+    found = mf.derive("relu").predict(rows, np.array([1.0, -1, 0.5]), np.stack([-1.3 * rows[0], rows[1] + 1]), **at)
+    assert found.error[0, :3].max() < 1e-10 < 1e-9 < found.error[0, 3, 0]
+
 
 
 def test_rounding_that_leaves_no_more_is_said():

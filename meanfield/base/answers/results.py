@@ -6,6 +6,7 @@ to do.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -119,6 +120,8 @@ class Solution(Result):
         if self.error is None or not value.is_number:
             return str(value)
         size = abs(value)
+        if not float(self.error) < math.inf:
+            return f"{sp.N(value, 15)} +- inf"
         digits = 15 if not self.error or not size else min(60, max(2, int(sp.floor(sp.log(size / self.error, 10)))))
         return f"{sp.N(value, digits)} +- {float(self.error):.1e}"
 

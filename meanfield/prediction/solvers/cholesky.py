@@ -56,7 +56,7 @@ class Cholesky:
         size = 0.0 if system.ridge else float(dlange("1", matrix.T))
         failed = not factorized(matrix)
         self._factor = matrix.T  # Lᵀ in the upper triangle, as LAPACK reads it
-        lost = system.doubt(self.terms) if np.isfinite(system.matrix.error) else 0.0
+        lost = system.doubt(self.terms) if np.isfinite(system.error) else 0.0
         self.least = system.ridge
         if not failed and not system.ridge:
             self.least = float(dpocon(self._factor, size, uplo="U")[0]) * size / NEVER_BELOW

@@ -21,8 +21,8 @@ def evidence(log_determinant: Value, fitted: Value, y: np.ndarray) -> tuple[Solu
     )
 
 
-def evidence_of(own: Spectrum, y: np.ndarray) -> tuple[Solution, Solution]:
-    """By eigenvalues, of which each may be off by `doubt`.
+def evidence_of(own: Spectrum, y: np.ndarray, bounded: bool = True) -> tuple[Solution, Solution]:
+    """By eigenvalues, of which each may be off by `doubt`; bounded: whether that bounds what is wrong with the kernel.
 
     Raises: MeanFieldError where the smallest is 0 within it."""
     size = own.values + own.ridge
@@ -32,5 +32,7 @@ def evidence_of(own: Spectrum, y: np.ndarray) -> tuple[Solution, Solution]:
             f"0 within {own.doubt:.1e}; give a larger ridge=."
         )
     share = (own.vectors.T @ y) ** 2 / size[:, None]
-    log_determinant = float(np.log(size).sum()), float((own.doubt / size).sum())
-    return evidence(log_determinant, (float(share.sum()), float((own.doubt / size[0]) * share.sum())), y)
+    doubt = own.doubt if bounded else np.inf
+    log_determinant = float(np.log(size).sum()), float((doubt / size).sum())
+    fitted = float(share.sum())
+    return evidence(log_determinant, (fitted, float(doubt / size[0]) * fitted if fitted else 0.0), y)

@@ -23,7 +23,7 @@ from meanfield.prediction.solvers.cholesky import factorized
 from meanfield.prediction.solvers.conjugate import norms
 from meanfield.prediction.solvers.regression import Regression, kept
 from meanfield.prediction.solvers.solver_choice import SolverSettings, strip
-from meanfield.prediction.solvers.system import EPS, System
+from meanfield.prediction.solvers.system import EPS, System, product
 
 
 class Nystrom(Regression):
@@ -41,7 +41,7 @@ class Nystrom(Regression):
         self.support = system.X[chosen]
         inner = system.among(self.support, system.name)
         size = float(np.trace(inner))
-        self.jitter = size * (m * EPS + (system.matrix.error if np.isfinite(system.matrix.error) else 0.0))
+        self.jitter = size * (m * EPS + (system.error if np.isfinite(system.error) else 0.0))
         inner[np.diag_indices(m)] += self.jitter  # inputs that are the same bring nothing new
         self._C = inner.T  # Cᵀ in the upper triangle, as LAPACK reads it
         if not factorized(inner):
@@ -53,9 +53,9 @@ class Nystrom(Regression):
         self._solve()
         self._second(progress)
 
-    def _z(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _z(self, rows: np.ndarray, beside: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """(Θ of rows with the support, rows of Z as columns)."""
-        found = np.asarray(self.system.columns(self.support, X=rows)[self.system.name])
+        found = np.asarray(self.system.columns(self.support, X=rows, beside=beside)[self.system.name])
         return found, dtrsm(1.0, self._C, found.T, lower=0, trans_a=1)
 
     def _gather(self, progress: Progress | None) -> None:
@@ -123,9 +123,13 @@ class Nystrom(Regression):
         doubt = system.doubt(m + 512) + self.jitter
         lost = self.lost + doubt
         if rows is None:
-            return np.broadcast_to((lost + doubt) * self._alpha, self.y.shape)
+            return np.broadcast_to(product(lost + doubt, self._alpha), self.y.shape)
         sizes = system.sizes(rows)
-        inside = np.concatenate([(self._z(part)[1] ** 2).sum(axis=0) for part in self._strips(rows)])
+        if not system.error_beside < np.inf or not lost < np.inf:
+            return np.where(sizes[:, None] * self._alpha > 0, np.inf, 0.0)
+        doubt = max(doubt, doubt - system.trace * (system.error - system.error_beside))
+        lost = self.lost + doubt
+        inside = np.concatenate([(self._z(part, beside=True)[1] ** 2).sum(axis=0) for part in self._strips(rows)])
         open_ = np.sqrt(np.maximum(sizes**2 - inside, 0.0) * lost + sizes**2 * doubt * lost / system.trace)
         return (open_ + sizes * (lost + doubt) / np.sqrt(system.ridge))[:, None] * self._alpha
 
@@ -134,15 +138,15 @@ class Nystrom(Regression):
         return [rows[a : a + step] for a in range(0, max(len(rows), 1), step)]
 
     def covariance(self, rows: np.ndarray) -> np.ndarray:
-        """Of the projected process: K_SS - ZZᵀ + ρ Z(ZᵀZ + ρ)⁻¹Zᵀ, which is not below the exact one by what is left
-        out."""
+        """Of the projected process: K_SS - ZZᵀ + ρ Z(ZᵀZ + ρ)⁻¹Zᵀ. It may lie on either side of the exact one: what is
+        left out of the training inputs' own K counts as known, what is left out of those asked about does not."""
         if self.system.name != "K":
             raise MeanFieldError(
                 "solver='nystrom' has no covariance of networks whose weights are all trained, which needs products of "
                 "K with Theta of all inputs; take train='last', or solver='cg'."
             )
-        z = np.concatenate([self._z(part)[1] for part in self._strips(rows)], axis=1)
-        found = self.system.among(rows, "K") - z.T @ z
+        z = np.concatenate([self._z(part, beside=True)[1] for part in self._strips(rows)], axis=1)
+        found = self.system.among(rows, "K", beside=True) - z.T @ z
         found = found + self.system.ridge * (z.T @ dpotrs(self._root, z, lower=0)[0])
         return (found + found.T) / 2
 
@@ -150,13 +154,15 @@ class Nystrom(Regression):
         return strip(len(self.support))
 
     def log_determinant(self, probes: int) -> tuple[float, float]:
-        """Of Q + ρ, without an error: that of Θ + ρ is larger, by τ/ρ at most."""
+        """Of Q + ρ: that of Θ + ρ is larger, by τ/ρ at most. What is wrong with Θ moves each of m eigenvalues of Q."""
         m, ridge = len(self.support), self.system.ridge
         own = 2 * np.log(np.diag(self._root)).sum()
-        return float(own + (self.system.count - m) * np.log(ridge)), self.lost / ridge
+        wrong = self.lost + m * (self.system.doubt(m + 512) + self.jitter)
+        return float(own + (self.system.count - m) * np.log(ridge)), wrong / ridge
 
     @property
     def fitted(self) -> tuple[float, float]:
         """With Q; that with Θ is smaller, by at most τ‖α‖²."""
         value = float(((self.y**2).sum() - (self._along * self._w).sum()) / self.system.ridge)
-        return value, float((self.lost * self._alpha**2).sum())
+        wrong = self.lost + self.system.doubt(len(self.support) + 512) + self.jitter
+        return value, float(product(wrong, self._alpha**2).sum())

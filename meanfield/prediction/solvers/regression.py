@@ -22,7 +22,7 @@ from meanfield.prediction.solvers.conjugate import Answer, conjugate_gradients, 
 from meanfield.prediction.solvers.log_determinant import log_determinant
 from meanfield.prediction.solvers.low_rank import LowRank, low_rank
 from meanfield.prediction.solvers.solver_choice import SolverSettings
-from meanfield.prediction.solvers.system import EPS, System
+from meanfield.prediction.solvers.system import EPS, System, product
 
 
 class Regression(ABC):
@@ -44,7 +44,7 @@ class Regression(ABC):
 
     def mean(self, rows: np.ndarray) -> np.ndarray:
         """Of test inputs, (M, outputs)."""
-        return self.system.applied(rows, self.support, self.weights)
+        return self.system.applied(rows, self.support, self.weights, beside=True)
 
     @property
     @abstractmethod
@@ -129,15 +129,17 @@ class Solved(Regression):
 
     def wrong(self, rows: np.ndarray | None) -> np.ndarray:
         """By the residual r and an error δ of Θ: with ‖A^(-1/2) Θ_Xs‖² ≤ Θ_ss and A ≥ ρ, that of test inputs is at
-        most √(Θ_ss/ρ)(‖r‖ + ‖δ‖‖α‖) and the error of Θ_sX itself times ‖α‖; that of training inputs ‖r‖ + 2‖δ‖‖α‖."""
+        most √(Θ_ss/ρ)(‖r‖ + ‖δ‖‖α‖) and the error of Θ_sX itself times ‖α‖; that of training inputs ‖r‖ + 2‖δ‖‖α‖. Of
+        test inputs their mean is asked for first, which says how well Θ_sX is known."""
         own, system = norms(self.weights), self.system
         doubt = system.doubt(self.by.terms)
-        left = norms(self.answer.left) + doubt * own
+        left = norms(self.answer.left) + product(doubt, own)
         if rows is None:
-            return np.broadcast_to(left + doubt * own, self.y.shape)
+            return np.broadcast_to(left + product(doubt, own), self.y.shape)
         sizes = system.sizes(rows)[:, None]
-        beside = (system.matrix.error + EPS * self.by.terms) * np.sqrt(system.trace) * own
-        return sizes * (left / np.sqrt(self.by.least) + beside)
+        beside = product((system.error_beside + EPS * self.by.terms) * np.sqrt(system.trace), own)
+        total = left / np.sqrt(self.by.least) + beside
+        return np.where(total > 0, np.where(sizes > 0, sizes, 0.0) * total, 0.0)
 
     def covariance(self, rows: np.ndarray) -> np.ndarray:
         system, count = self.system, len(rows)
@@ -146,11 +148,11 @@ class Solved(Regression):
             "take .variance, or fewer inputs",
         )  # fmt: skip
         last = system.name == "K"
-        found = system.columns(rows, ("K",) if last else ("K", "Theta"))
+        found = system.columns(rows, ("K",) if last else ("K", "Theta"), beside=True)
         answer = self.by.solve(np.asarray(found[system.name]))
         if answer.message:
             raise MeanFieldError(f"A covariance is not known to rtol = {self.settings.rtol:.1e}: {answer.message}.")
-        own, W, K = system.among(rows, "K"), answer.x, np.asarray(found["K"])
+        own, W, K = system.among(rows, "K", beside=True), answer.x, np.asarray(found["K"])
         beside = K.T @ W
         own = own - beside if last else own - beside - beside.T + W.T @ system.covariance.matmat(W)
         return (own + own.T) / 2
@@ -162,8 +164,8 @@ class Solved(Regression):
     def fitted(self) -> tuple[float, float]:
         """What is left of y changes it by y·A⁻¹r."""
         value = float((self.y * self.weights).sum())
-        left = norms(self.answer.left) + self.system.doubt(self.by.terms) * norms(self.weights)
-        return value, float((norms(self.y) * left).sum() / self.by.least)
+        left = norms(self.answer.left) + product(self.system.doubt(self.by.terms), norms(self.weights))
+        return value, float((left[left > 0] * norms(self.y)[left > 0]).sum() / self.by.least)
 
 
 def kept(settings: SolverSettings, system: System, y: np.ndarray, name: str) -> Checkpoint | None:

@@ -27,6 +27,7 @@ class System:
     ) -> None:  # fmt: skip
         self._kernel, self._operator, self.X, self.name, self.ridge = kernel, operator, X, name, ridge
         self._settings = settings
+        self._met = self._met_beside = 0.0  # what kernels that were computed said of their entries
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the executor, which belongs to one process, and the maps that hold it."""
@@ -69,33 +70,62 @@ class System:
         """(Θ + ρ) v, by one pass over the rows of Θ for all columns of v."""
         return self.matrix.matmat(v) + self.ridge * v
 
+    @property
+    def error(self) -> float:
+        """A bound of the entries of Θ of the training inputs, over √(Θ_aa Θ_bb), as far as they were computed."""
+        return max(self.matrix.error, self._met)
+
+    @property
+    def error_beside(self) -> float:
+        """The same of test inputs with the training inputs."""
+        return max(self.matrix.error, self._met_beside)
+
+    def _heard(self, found: Kernels | KernelOperator, beside: bool = False) -> None:
+        """Keep what a kernel says of its entries, which is known once they are computed."""
+        error = found.error if isinstance(found, KernelOperator) else found.error.get(self.name, 0.0)
+        if beside:
+            self._met_beside = max(self._met_beside, error)
+        else:
+            self._met = max(self._met, error)
+
     def whole(self) -> np.ndarray:
         """Θ as an array, which belongs to the caller."""
-        return np.asarray(self._kernel(self.X, quantities=(self.name,), **self._settings)[self.name])
+        found = self._kernel(self.X, quantities=(self.name,), **self._settings)
+        self._heard(found)
+        return np.asarray(found[self.name])
 
-    def columns(self, rows: np.ndarray, names: tuple[str, ...] = (), X: np.ndarray | None = None) -> Kernels:
-        """Θ (or what is named) of all X (or of those given) with some rows."""
+    def columns(
+        self, rows: np.ndarray, names: tuple[str, ...] = (), X: np.ndarray | None = None, beside: bool = False
+    ) -> Kernels:
+        """Θ (or what is named) of all X (or of those given) with some rows; beside: whether either are test inputs."""
         names = names or (self.name,)
         left = self.X if X is None else X
-        return self._kernel(left, rows, quantities=names, **self._of(*names), progress=_silent)
+        found = self._kernel(left, rows, quantities=names, **self._of(*names), progress=_silent)
+        self._heard(found, beside)
+        return found
 
-    def among(self, rows: np.ndarray, name: str) -> np.ndarray:
+    def among(self, rows: np.ndarray, name: str, beside: bool = False) -> np.ndarray:
         """Θ or K of some rows with themselves."""
-        return np.asarray(self._kernel(rows, quantities=(name,), **self._of(name), progress=_silent)[name])
+        found = self._kernel(rows, quantities=(name,), **self._of(name), progress=_silent)
+        self._heard(found, beside)
+        return np.asarray(found[name])
 
     def sizes(self, rows: np.ndarray) -> np.ndarray:
         """√Θ_aa of some rows."""
         return np.sqrt(self._operator(rows, quantity=self.name, **self._settings).diagonal())
 
-    def applied(self, rows: np.ndarray, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def applied(self, rows: np.ndarray, support: np.ndarray, weights: np.ndarray, beside: bool = False) -> np.ndarray:
         """Θ of rows with the support, times weights."""
-        return self._operator(rows, support, quantity=self.name, **self._settings).matmat(weights)
+        operator = self._operator(rows, support, quantity=self.name, **self._settings)
+        found = operator.matmat(weights)
+        self._heard(operator, beside)
+        return found
 
     def doubt(self, terms: int) -> float:
         """A bound of the spectral norm of what is wrong with Θ: by the error of its entries, and by rounding in sums of
         so many terms, of which |Θ| ≤ √(Θ_aa Θ_bb) has at most the trace as its norm. Infinite where nothing bounds the
         entries."""
-        return self.trace * (self.matrix.error + terms * EPS)
+        return self.trace * (self.error + terms * EPS)
 
     def refuse_lost_ridge(self, terms: int, solver: str) -> None:
         """Refuse a ridge that is less than what rounding leaves of Θ."""
@@ -116,6 +146,11 @@ class System:
             return ""
         a, b = sorted((int(order[same[0]]), int(order[same[0] + 1])))
         return f"; inputs {a} and {b} are the same"
+
+
+def product(bound: float, sizes: np.ndarray) -> np.ndarray:
+    """A bound of what is wrong with a matrix times numbers that are known: nothing is wrong with what is 0."""
+    return np.multiply(bound, sizes, out=np.zeros_like(sizes), where=sizes > 0)
 
 
 def _silent(done: int, total: int) -> None:
