@@ -16,6 +16,7 @@ from meanfield.kernels.loops.tangents import with_tangents
 from meanfield.kernels.pairs import block_of, side_of
 from meanfield.kernels.sides import Side
 from meanfield.kernels.theory_at_numbers import TheoryAtNumbers
+from meanfield.networks.records import OWN
 from meanfield.numeric.lowering.assembly import lower
 
 STEP = 2e-4  # relative, of the differences that serve where no series reaches a pair
@@ -97,10 +98,11 @@ def _same(network: TheoryAtNumbers, left: Side, right: Side, square: bool, symbo
 
 
 def _differences(network: TheoryAtNumbers, left: Side, right: Side, names, out, left_over) -> None:
-    """Central differences of two steps, Richardson's rule, for rows that hold pairs that are left."""
+    """Central differences of two steps, Richardson's rule, for rows that hold pairs that are left. Kernels are even in
+    σ_w and σ_b, so that a step across 0 has a mirror image."""
     which = "Theta" if network.theta else "K"
     at = np.flatnonzero(left_over.any(axis=1))
-    values = dict(network.values)
+    values, even = dict(network.values), {one.name for one in OWN}
     for i, n in enumerate(names):
         center = np.asarray(values[n], dtype=float)
         step = STEP * np.maximum(np.abs(center), 1e-3)
@@ -108,7 +110,8 @@ def _differences(network: TheoryAtNumbers, left: Side, right: Side, names, out, 
         for h in (step, 2 * step):
             ends = []
             for sign in (1, -1):
-                moved = tuple((k, _plain(np.asarray(v) + sign * h) if k == n else v) for k, v in values.items())
+                beside = np.asarray(values[n]) + sign * h
+                moved = tuple(({**values, n: _plain(np.abs(beside) if n in even else beside)}).items())
                 there = replace(network, values=moved)
                 a, b = side_of(there, left.X[at]), side_of(there, right.X)
                 ends.append(block_of(there, a, b, False, False)[which])

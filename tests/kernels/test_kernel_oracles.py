@@ -164,6 +164,11 @@ def test_architectures(step, name):
     compare(made[step](), step, name, 1e-11)
 
 
+def test_gains_behind_a_norm_of_a_rational_slope():
+    """φ_a′φ_b′ = 1/((1 + z_a²)(1 + z_b²)) was multiplied out where gains are trained, and refused."""
+    compare(mf.derive("arctan", norm="pre"), before, "arctan", 1e-11)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tanh", "relu"])
 def test_the_larger_of_two(name):

@@ -69,6 +69,8 @@ def closed_form(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ..
     result = _tidy_roots(sp.Add(*total))
     if result.has(sp.I):
         result = sp.expand(result)
+        if result.has(sp.I) and not result.free_symbols and not result.has(sp.erf, sp.erfc):
+            result = sp.simplify(sp.expand(result, complex=True).as_real_imag()[0])
         if result.has(sp.I):
             raise NoClosedForm(
                 f"⟨{expr}⟩ mixes a trigonometric factor with a half-line, which gives error functions of complex "
@@ -231,6 +233,8 @@ def _average_term(
 ) -> sp.Expr:
     n = len(mean)
     norm, C, mean = _tilt(f.exponent, C, mean)
+    if (walls or f.erfs) and any(entry.has(sp.I) for row in C for entry in row):
+        raise NoClosedForm(f"exp({f.exponent}) meets half-lines or error functions; the average stays a node.")
     total = sp.S.Zero
     signed = [form for form, is_erf in f.erfs if is_erf]
     bare = [form for form, is_erf in f.erfs if not is_erf]
@@ -264,15 +268,28 @@ def _tilt(
     else:
         A = sp.eye(n) + cov * Q
         det = sp.cancel(A.det())
-        if det.is_number and not det.is_positive:
+        grown = sp.eye(n) + cov * Q.applyfunc(sp.re) if Q.has(sp.I) else A
+        if grown.is_symbolic():
+            if not _positive(det):  # wherever the covariance may be, 0 included: so is every eigenvalue
+                raise NoClosedForm(
+                    f"exp({exponent}) grows like a Gaussian; its average is finite only while {det} > 0."
+                )
+        elif not _all_positive(grown):
             raise InfiniteAverage(f"⟨exp({exponent}) …⟩ is infinite: the exponential outgrows the Gaussian.")
-        if not _positive(det):
-            raise NoClosedForm(f"exp({exponent}) grows like a Gaussian; its average is finite only while {det} > 0.")
+        if Q.has(sp.I) and (n > 2 or A.is_symbolic()):
+            raise NoClosedForm(f"exp({exponent}) has a root whose branch is not decided; the average stays a node.")
         inverse = A.inv().applyfunc(sp.cancel)
     new_cov = (inverse * cov).applyfunc(_simple)
     new_mean = (new_cov * b + inverse * m).applyfunc(_simple)
     shift = (b.T * new_cov * b)[0] / 2 + (b.T * inverse * m)[0] - (m.T * Q * inverse * m)[0] / 2 + c
     return det ** sp.Rational(-1, 2) * sp.exp(_simple(sp.expand(shift))), new_cov.tolist(), list(new_mean)
+
+
+def _all_positive(A: sp.Matrix) -> bool:
+    """Whether all eigenvalues of 1 + CQ, which are real, are > 0: whether its elementary symmetric polynomials are."""
+    n = A.rows
+    minors = (sp.Add(*[A.extract(r, r).det() for r in itertools.combinations(range(n), k)]) for k in range(1, n + 1))
+    return all(sp.simplify(one).is_positive for one in minors)
 
 
 def _positive(e: sp.Expr) -> bool:

@@ -6,9 +6,11 @@ from __future__ import annotations
 import math
 
 import mpmath as mp
+import numpy as np
 import pytest
 import sympy as sp
 
+from meanfield.base.answers.results import InfiniteAverage
 from meanfield.base.symbols import K_aa, K_ab, K_bb, Z
 from meanfield.functions import balls
 from meanfield.numeric.lowering.averages.two_gaussians import pair, sine2_of
@@ -158,3 +160,47 @@ def test_an_exponential_that_outgrows_some_gaussians_has_no_closed_form():
     C = sp.Matrix([[at[K_aa], at[K_ab]], [at[K_ab], at[K_bb]]])
     exact = 1 / sp.sqrt((sp.eye(2) + sp.Matrix([[2, 1], [1, 2]]) * C).det())
     assert sp.simplify(definite.subs(at) - exact) == 0 and sp.simplify(definite.subs(at) - 1 / exact) != 0
+
+
+def over_grid(f, a: float, ab: float, b: float) -> float:
+    """By the trapezoid rule, which is exact to rounding for what is smooth and decays."""
+    z = np.linspace(-14, 14, 1401)
+    x, y = np.meshgrid(z, z)
+    det = a * b - ab * ab
+    density = np.exp(-(b * x * x - 2 * ab * x * y + a * y * y) / (2 * det)) / (2 * math.pi * math.sqrt(det))
+    return float((f(x, y) * density).sum() * (z[1] - z[0]) ** 2)
+
+
+WAVES = {
+    "cos(xy)": (lambda x, y, m: m.cos(x * y)),
+    "sin(xy)": (lambda x, y, m: m.sin(x * y)),
+    "xy cos(xy)": (lambda x, y, m: x * y * m.cos(x * y)),
+    "cos of a square": (lambda x, y, m: m.cos((x - y) ** 2)),
+    "cos of a circle": (lambda x, y, m: m.cos(x**2 + y**2)),
+    "bell and wave": (lambda x, y, m: m.exp(-(x**2)) * m.cos(x * y + y)),
+    "growth and wave": (lambda x, y, m: m.exp(x * y / 3) * m.cos(x * y)),
+}
+
+
+@pytest.mark.parametrize("name", WAVES)
+def test_waves_of_a_quadratic_form(name):
+    """|cos| ≤ 1: their averages were said to be infinite. The exponential's root is complex; one of -ab is not it."""
+    x, y = Z[:2]
+    wave = WAVES[name]
+    ball = average(wave(x, y, sp), (sp.S(2), sp.Rational(3, 5), sp.S(1))).ball(15)
+    exact = over_grid(lambda u, v: wave(u, v, np), 2.0, 0.6, 1.0)
+    assert float(ball.rad()) < 1e-13 and abs(float(ball.mid()) - exact) < 1e-12
+    assert abs(float(ball.mid()) - over_grid(lambda u, v: wave(u, v, np), 2.1, 0.6, 1.0)) > 1e-5
+
+
+@pytest.mark.parametrize("more", [sp.S.One, sp.erf(Z[0]) ** 2, Z[0] ** 2 * sp.Heaviside(Z[0])])
+def test_two_directions_that_outgrow_the_gaussian(more):
+    """det(1 + CQ) = (-3)² > 0, and ⟨exp(x² + y²)⟩ of variances 2 is infinite: 1/3 was its closed form."""
+    x, y = Z[:2]
+    for spread, finite in ((sp.S(2), False), (sp.Rational(3, 10), True)):
+        node = average(sp.exp(x**2 + y**2) * more, (spread, sp.S.Zero, spread))
+        if finite:
+            assert float(node.ball(10).mid()) > 0
+        else:
+            with pytest.raises(InfiniteAverage, match="outgrows the Gaussian"):
+                node.ball(10)

@@ -115,7 +115,10 @@ def separate(node: Average) -> tuple[sp.Expr, sp.Expr]:
 def separated(integrand: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
     """(f, g), both in Z[0], of f(Z[0]) g(Z[1])."""
     f = g = sp.S.One
-    for factor in sp.Mul.make_args(integrand):
+    factors = list(sp.Mul.make_args(integrand))
+    if any(one.has(Z[0]) and one.has(Z[1]) for one in factors):  # (1 + z_a²)(1 + z_b²), multiplied out
+        factors = [part for one in factors for part in sp.Mul.make_args(_factored(one))]
+    for factor in factors:
         used = [i for i in (0, 1) if factor.has(Z[i])]
         if len(used) > 1:
             raise MeanFieldError(f"{factor} does not separate into a function of z_a times a function of z_b.")
@@ -124,6 +127,14 @@ def separated(integrand: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
         else:
             f *= factor
     return f, g
+
+
+def _factored(e: sp.Expr) -> sp.Expr:
+    """A power of a polynomial in both variables as a product."""
+    base, power = e.as_base_exp()
+    if not (e.has(Z[0]) and e.has(Z[1]) and base.is_polynomial(*Z[:2])):
+        return e
+    return sp.Mul(*[part**power for part in sp.Mul.make_args(sp.factor(base))])
 
 
 def _signed_centres(h) -> list[float]:
