@@ -264,7 +264,15 @@ def check(
 
     wide = widths[0] if len(set(widths)) == 1 else widths
     with watched(progress, "networks") as bar:
-        result, *rest = (ensemble(order, n, bar) for order, n in enumerate((wide, *others)))
+        result = ensemble(0, wide, bar)
+        try:
+            rest = [ensemble(order, n, bar) for order, n in enumerate(others, 1)]
+        except MeanFieldError as error:
+            seen = ", ".join(str(n if isinstance(n, int) else n[0]) for n in others)
+            raise MeanFieldError(
+                f"A check of networks of width {widths[0]} compares them with others of width {seen}, to see what "
+                f"finite width adds, but: {error}"
+            ) from error
     rows, log_scale, notes = compare(
         run, result, tuple(rest), names, derived, 4 / batch if halved and batch is not None else 0.0
     )

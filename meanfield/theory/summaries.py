@@ -126,7 +126,10 @@ class Summary(Result):
         head = f"{'activation':<14}{'architecture':<14}{'sigma_w':>12}{'sigma_b':>12}{'K*':>12}{'zeta':>12}"
         lines = [head, "-" * len(head)]
         for one in self.entries:
-            start = f"{one.activation[:13]:<14}{one.architecture[:13]:<14}"
+            start = f"{one.activation:<14}{one.architecture:<14}"
+            if max(len(one.activation), len(one.architecture)) > 13:  # a name that is cut is another one
+                lines += wrapped(f"{one.activation}  {one.architecture}").splitlines()
+                start = " " * 28
             if one.point is None:
                 said = start + _brief(one.message)
                 lines += wrapped(said if one.exponent is None else f"{said:<64}{_text(one.exponent):>12}").splitlines()

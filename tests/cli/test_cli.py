@@ -270,6 +270,13 @@ def test_an_interrupted_command_says_how_to_go_on(run, monkeypatch):
     assert cli_help.interrupted(given) == "interrupted; the same command goes on where it was."
 
 
+def test_a_measurement_of_nothing_is_refused(run):
+    code, out, told = run("measure relu --sigma-w 1e200 --sigma-b 0 --width 10 --networks 3 --depth 3")
+    assert code == 2 and not out
+    assert "nothing was measured; take a smaller sigma_w, sigma_b or input_norm" in " ".join(told.split())
+    assert run("measure relu --sigma-w 1e60 --sigma-b 0 --width 10 --networks 3 --depth 4")[0] == 0  # layers 1 and 2
+
+
 @pytest.mark.slow_with("derive", "table", "critical", "phase-diagram", "measure", "reproduce", "activations", "demo")
 @pytest.mark.parametrize("verb", VERBS)
 def test_examples_in_the_help_run(run, faked, verb):

@@ -229,3 +229,9 @@ def test_which_sampler_a_width_has(width, sampler, monkeypatch):
         with pytest.raises(mf.MeanFieldError, match=f"entry by entry, which is slow at width {width}"):
             mf.check(uniform, **settings)
     assert mf.check(uniform, **settings, sampler="explicit").settings["sampler"] == "explicit"
+
+
+def test_what_narrower_networks_cannot_be_is_said_of_them():
+    """The networks beside those of width 3 have one neuron, and a LayerNorm none: width 3 was said to be width 1."""
+    with pytest.raises(mf.MeanFieldError, match=r"of width 3 compares them with others of width 1, .* but: LayerNorm"):
+        mf.check(mf.derive("relu", norm="act"), sigma_w=1, sigma_b=0.2, width=3, depth=3, networks=5)

@@ -100,3 +100,10 @@ def test_recursions_show_decimals_inside_averages():
     for said in (str(theory.recursion()), str(theory.susceptibilities())):
         assert "1.7580993408473769*exp(z)" in said and max(map(len, re.findall(r"\d+", said))) <= 17
     assert "(3*z/7 + tanh(z))**2" in str(mf.derive("tanh(z) + 3*z/7").recursion())
+
+
+def test_long_names_are_whole():
+    """Two clips with one beginning had one name."""
+    lines = str(mf.summary(("min(max(z,-1),2)", "min(max(z,-1),3)", "tanh"))).splitlines()
+    assert [line.split("  ")[0] for line in lines[2::2]] == ["Min(2, Max(-1, z))", "Min(3, Max(-1, z))", "tanh"]
+    assert max(map(len, lines)) <= 80

@@ -49,6 +49,13 @@ def test_what_repels_k_is_said_to():
         mf.recommend("gelu", residual=True, depth=10, width=64, networks=0, budget=1e-16)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_look_ahead_in_which_k_vanishes():
+    """K underflows beyond layer 20, and log J is -inf there: nothing is subtracted from it."""
+    found = mf.recommend("z**2*exp(-abs(z))", depth=20, width=64, networks=0)
+    assert found.predicted.xi == pytest.approx(3.563, abs=2e-3) and found.predicted.reach == 22
+
+
 @pytest.mark.slow
 def test_relu_is_critical_at_root_two_and_its_window_is_a_power():
     found = mf.recommend("relu", depth=50, width=500, networks=0)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from meanfield.base.errors import MeanFieldError
 from meanfield.base.files import FORMATS, save
 from meanfield.cli.terminal import output as out
 from meanfield.cli.terminal.options import (
@@ -84,6 +85,8 @@ def measure(
     more: dict[str, Any] = {"sampler": sampler, "checkpoint": checkpoint, "batch": batch, "tokens": tokens}
     more = {k: v for k, v in more.items() if v is not None}
     found = verb(theory, **numbers, **sizes, **more, device=device, quantities=names)
+    if not found.finite_depth:
+        raise MeanFieldError(f"{describe(theory.block)}: {found.message}.")
     if path is not None:
         save(found.plot, path) if path.suffix.lower() in FORMATS else found.save(path)
         typer.echo(f"Wrote {path}", err=True)

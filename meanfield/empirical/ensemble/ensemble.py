@@ -148,10 +148,14 @@ class EnsembleResult(Numbers):
         """Which layers are missing, and why; empty where none is."""
         if self.finite_depth >= self.depth:
             return ""
-        there = f"layers 1 to {self.finite_depth}" if self.finite_depth else "no layer"
+        if not self.finite_depth:
+            return (
+                f"networks overflow (or normalize equal numbers) at layer 1 of {self.depth}: nothing was measured; "
+                "take a smaller sigma_w, sigma_b or input_norm"
+            )
         return (
-            f"networks overflow (or normalize equal numbers) at layer {self.finite_depth + 1} of {self.depth}: there "
-            f"is {there}; take a smaller depth, sigma_w or sigma_b"
+            f"networks overflow (or normalize equal numbers) at layer {self.finite_depth + 1} of {self.depth}: "
+            f"layers 1 to {self.finite_depth} are there; take a smaller depth, sigma_w or sigma_b"
         )
 
     @property

@@ -350,7 +350,8 @@ def _predicted(p: CompiledPrediction, c: Choice, depth: int) -> Predicted:
     log_J = np.asarray(run.log_J)
     swing = float(np.abs(log_J[:depth]).max())
     beyond = np.flatnonzero(~(np.abs(log_J) <= max(1.0, swing) * (1 + 1e-6)))
-    step = float(np.diff(log_J)[min(depth, deep - 1) - 1])
+    before, after = log_J[min(depth, deep - 1) - 1 :][:2].tolist()
+    step = after - before
     try:
         pair = p.run(c.sigma_w, c.sigma_b, c.K1, depth, c.scale, correlation=COSINE, quantities=None)
         correlation = float(pair.c[-1])
