@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from meanfield.numeric.lowering.modules.module_functions import EVERY_K
 from meanfield.numeric.run.depth_iteration import propagate
 from meanfield.symbolic.finite_width.correlator_recursions import correlator_recursion
 
-SMALLEST_K = 1e-25
+SMALLEST_K = 1e-25  # K beyond it, or its inverse, are asked of tables of every K
 STEP = 16  # octaves by which spans of K are told apart: tables of one serve many points
 
 
@@ -41,9 +42,9 @@ def of_log_J(block: Block, point: tuple[float, float, float], depth: int) -> tup
         recursion = correlator_recursion(phi, quantities=("J1", "A_J"))
         sigma_w, sigma_b, K1 = point
         with np.errstate(all="ignore"):
-            given = {"sigma_w": sigma_w, "sigma_b": sigma_b, "depth": depth, "start": {"K": K1}}
-            met = propagate(recursion.only("K"), **given).values["K"]
-            run = propagate(recursion, **given, span=_around(met))
+            followed = partial(propagate, sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, start={"K": K1})
+            met = followed(recursion.only("K")).values["K"]
+            run = followed(recursion, span=_around(met))
     except MeanFieldError:
         return None
     log_J, shift, variance = (float(run.values[x][-1]) for x in ("log_J", "J1_J", "A_J"))
