@@ -7,6 +7,7 @@ import json
 import math
 from dataclasses import replace
 
+import mpmath as mp
 import numpy as np
 import pytest
 from scipy.special import erf
@@ -299,3 +300,15 @@ def test_an_octave_of_many_points_is_read_off_a_table(phi):
     (panels,) = own.tables.values()
     assert panels is not None and max(one.error for one in panels) < 1e-9
     assert ((gap > 0) & (gap < 1)).all() and error.max() < 1e-9
+
+
+@pytest.mark.slow
+def test_a_power_whose_map_is_known_to_few_digits():
+    """S of |z|^(3/2) misses 4e-9, which is no dependence on K: c* is that of a hypergeometric series."""
+    a = mp.mpf(3) / 2
+    scale = mp.gamma((a + 1) / 2) ** 2 / (mp.sqrt(mp.pi) * mp.gamma(a + mp.mpf(1) / 2))
+    gap = lambda c: scale * mp.hyp2f1(-a / 2, -a / 2, 0.5, c * c) - c  # noqa: E731
+    exact = float(mp.findroot(gap, (0.5, 0.9), solver="anderson"))
+    found = mf.derive("abs(z)**(3/2)").phase_diagram(sigma_w=[0.3, 0.8], sigma_b=[0], quantity="gamma")
+    assert found.data()["phase"] == [["prejudice", "prejudice"]]
+    assert np.abs(found.c[0] - exact).max() < 1e-7 and np.abs(found.c[0] - exact * 1.0001).max() > 1e-5

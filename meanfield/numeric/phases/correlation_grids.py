@@ -100,6 +100,7 @@ class Plain:
         ratio = logs[..., 0] - logs[..., 1]
         # without a skip S/⟨f²⟩ decides, with one S and ⟨f²⟩/K
         moved = np.abs(logs[0] - logs[1]) if self.mu else np.abs(ratio[0] - ratio[1])
+        near = max(near, 2 * self.gaps.error)  # what each of the two may miss tells no maps apart
         if not moved.max() <= near or np.abs(ratio).max() <= near:
             return tuple(unknown)
         if ratio[0, -1] <= near:
@@ -153,6 +154,7 @@ class Stepwise:
         found = np.full((3, cells.K.size), math.nan)
         ones = np.ones(cells.K.size)
         looks = np.array([[self.excess(cells, k * ones, g * ones, False) for g in LOOKS] for k in places])
+        near = max(near, 2 * self.error)
         with np.errstate(invalid="ignore"):
             free = (cells.sigma_w > 0) & (np.abs(looks[0] - looks[1]).max(axis=0) <= near)
             free &= np.abs(looks[0]).max(axis=0) > near
