@@ -108,7 +108,8 @@ class ClassFraction:
                 found = np.exp((v - v / self._root) * (v + v / self._root) / 2 - self._log_root)
                 end = 1.0 if self._root == 1 else 0.0 if self._root < 1 else math.inf
             else:
-                found = law.interpolated(*self._mean_table, v)[1] * np.exp(v * v / 2 + law.HALF_LOG_2PI)
+                slope = law.interpolated(*self._mean_table, v - law.centre(self.classes))[1]
+                found = slope * np.exp(v * v / 2 + law.HALF_LOG_2PI)
                 end = math.nan
         return _plain(np.where(inside, found, np.where((g < 0) | (g > 1), 0.0, np.where(np.isnan(g), g, end))))
 
@@ -181,7 +182,7 @@ class ClassFraction:
                 middle = (low + high) / 2
                 reached = law.interpolated(v, below, slope, middle)[0] >= p
                 low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-            found = np.where(p <= 0, 0.0, np.where(p >= 1, 1.0, ndtr(high)))
+            found = np.where(p <= 0, 0.0, np.where(p >= 1, 1.0, ndtr(law.centre(self.classes) + high)))
         return _plain(np.where(inside, found, math.nan))
 
     @validated
@@ -320,7 +321,7 @@ class ClassFraction:
         half = np.diff(v)[:, None] / 2
         x = v[:-1, None] + half * (1 + nodes)
         mass = half * weights * law.interpolated(v, below, slope, x)[1]
-        return float(np.sum(mass * ndtr(x) ** m) + 1 - below[-1])
+        return float(np.sum(mass * ndtr(law.centre(self.classes) + x) ** m) + 1 - below[-1])
 
     def _cdf(self, g: np.ndarray, table: Table | None = None) -> np.ndarray:
         if self.inputs is not None:
@@ -333,7 +334,7 @@ class ClassFraction:
             found = ndtr(ndtri(np.clip(g, 0, 1)) / self._root)
         else:
             held = table or self._mean_table
-            found = law.interpolated(*held, ndtri(np.clip(g, 0, 1)))[0]
+            found = law.interpolated(*held, ndtri(np.clip(g, 0, 1)) - law.centre(self.classes))[0]
         if not self._atoms or self.inputs is not None:
             found = np.where(g >= 1, 1.0, found)
             found = np.where(g < 0 if self.inputs else g <= 0, 0.0, found)
@@ -365,7 +366,9 @@ class ClassFraction:
             below = law.cdf_of_two(some, n, self._root)
         else:
             v, value, slope = table or self._mean_table
-            below = law.cdf_of_counts(some, n, lambda x: law.interpolated(v, value, slope, x)[0])
+            middle = law.centre(self.classes)
+            cuts = middle + v[::4]
+            below = law.cdf_of_counts(some, n, lambda x: law.interpolated(v, value, slope, x - middle)[0], cuts)
         found[inside] = below[back]
         return found
 

@@ -16,18 +16,24 @@ from scipy.special import gammaln, log_ndtr, ndtr, ndtri, owens_t
 HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 DROP = 42.0  # e-folds below its maximum at which an integrand is cut off
 SHIFTS, POINTS, LEAST, BITS = 16, 1024, 64, 30  # quasi-random points: random shifts, points a shift, at least, bits
-STEP, REACH = 0.25, 14.0  # of the trapezoid rule in one input's score: exact to rounding for Gaussians of unit width
+STEP, REACH = 0.125, 14.0  # of the trapezoid rule in one input's score, the largest of up to 10⁴ of which is narrow
 LEFT, RIGHT = -38.0, 9.0  # Φ of these are the smallest double and 1
 _GAUSS = np.polynomial.legendre.leggauss(14)
+SMALL = 1e-7  # √γ below which G_0 - 1/C is linear in the centres for a double: one table serves all of them
 
 Function = Callable[[np.ndarray], np.ndarray]
 
 
-def _graded() -> tuple[np.ndarray, np.ndarray]:
-    """Gauss nodes and weights on (0, 1), halving panels towards 0: what is steep near the maximum is resolved there."""
-    ends = np.concatenate(([0.0], 0.5 ** np.arange(44, 3, -1), np.arange(1, 9) / 8))
-    width = np.diff(ends)[:, None] / 2
-    return (ends[:-1, None] + width * (1 + _GAUSS[0])).ravel(), (width * _GAUSS[1]).ravel()
+def _halving() -> np.ndarray:
+    """The ends of panels of (0, 1) that halve towards 0: what is steep near the maximum is resolved there."""
+    return np.concatenate(([0.0], 0.5 ** np.arange(44, 3, -1), np.arange(1, 9) / 8))
+
+
+def _nodes(ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss nodes and weights of the panels between rising ends, along the last axis."""
+    width = np.diff(ends)[..., None] / 2
+    shape = (*ends.shape[:-1], -1)
+    return (ends[..., :-1, None] + width * (1 + _GAUSS[0])).reshape(shape), (width * _GAUSS[1]).reshape(shape)
 
 
 def _stirling(n: np.ndarray) -> np.ndarray:
@@ -45,12 +51,14 @@ def _mills(x: np.ndarray) -> np.ndarray:
 
 
 def _binomial_average(
-    k: np.ndarray, m: int, rest: Function, slope: Function, span: float, factor: Function | None = None
+    k: np.ndarray, m: int, rest: Function, slope: Function, span: float, factor: Function | None = None,
+    cuts: np.ndarray | None = None,
 ) -> np.ndarray:
     """∫ C(m, k) Φ(x)^k Φ(−x)^(m−k) e^rest(x) factor(x) dx for k ≤ m/2, with rest concave of `slope`.
 
     Without the factor the integrand is log-concave: its one maximum and the two places where it has fallen by e^DROP
-    are found by bisection, and each side is integrated by `_graded`. span: rest curves at least as −x²/(2 span²).
+    are found by bisection, and panels halve towards the maximum. span: rest curves at least as −x²/(2 span²); cuts:
+    ends of further panels, a row for each k, between which the factor is smooth.
     """
     k = np.asarray(k, dtype=float)[:, None]
     some = k > 0
@@ -73,8 +81,8 @@ def _binomial_average(
             low, high = np.where(up, x, low), np.where(up, high, x)
         top = (low + high) / 2
         least = log_f(top) - DROP
-        nodes, weights = _graded()
-        total = np.zeros(len(k))
+        nodes, weights = _nodes(_halving())
+        total, reach = np.zeros(len(k)), []
         for sign in (-1, 1):
             low, high = np.full_like(k, np.log(1e-30)), np.full_like(k, np.log(10 * span))
             for _ in range(40):
@@ -82,10 +90,14 @@ def _binomial_average(
                 inside = log_f(top + sign * np.exp(x)) > least
                 low, high = np.where(inside, x, low), np.where(inside, high, x)
             far = np.exp(high)
-            x = top + sign * far * nodes
-            f = np.exp(log_f(x) + peak)
-            total += far[:, 0] * ((f if factor is None else f * factor(x)) @ weights)
-    return total
+            reach.append(sign * far)
+            if factor is None:
+                total += far[:, 0] * (np.exp(log_f(top + sign * far * nodes) + peak) @ weights)
+        if factor is None or cuts is None:
+            return total
+        ends = [top + reach[0] * _halving()[::-1], np.clip(cuts, top + reach[0], top + reach[1])]
+        x, weights = _nodes(np.sort(np.concatenate([*ends, top + reach[1] * _halving()], axis=1), axis=1))
+        return np.einsum("kx,kx,kx->k", np.exp(log_f(x) + peak), factor(x), weights)
 
 
 def _by_rows(count: np.ndarray, function: Callable[[np.ndarray], np.ndarray], rows: int = 256) -> np.ndarray:
@@ -127,15 +139,17 @@ def cdf_of_two(k: np.ndarray, n: int, root: float) -> np.ndarray:
     return np.where(2 * k <= n - 1, tail, 1 - tail)
 
 
-def cdf_of_counts(k: np.ndarray, n: int, law: Function) -> np.ndarray:
-    """P(at most k of n inputs go to class 0), for whole k in [0, n), from law(v) = P(G_0 ≤ Φ(v))."""
+def cdf_of_counts(k: np.ndarray, n: int, law: Function, cuts: np.ndarray) -> np.ndarray:
+    """P(at most k of n inputs go to class 0), for whole k in [0, n), from law(v) = P(G_0 ≤ Φ(v)); cuts: rising v
+    between which the law is smooth (for few inputs it rises within a small part of where they are)."""
 
     def one(k: np.ndarray) -> np.ndarray:
         late = 2 * k > n - 1  # the mirror image
         sign = np.where(late, -1.0, 1.0)[:, None]
         return _binomial_average(
-            np.where(late, n - 1 - k, k), n - 1, lambda x: _of_order(n, x), lambda x: -x, 1.0, lambda x: law(sign * x)
-        )
+            np.where(late, n - 1 - k, k), n - 1, lambda x: _of_order(n, x), lambda x: -x, 1.0, lambda x: law(sign * x),
+            sign * cuts,
+        )  # fmt: skip
 
     return _by_rows(k, one)
 
@@ -183,9 +197,14 @@ def fractions_at(centres: np.ndarray, root: float, rows: int = 4096) -> np.ndarr
     return np.clip(_by_rows(gaps, lambda g: _behind(g) @ weights, rows), 0.0, 1.0)
 
 
+def centre(classes: int) -> float:
+    """Φ⁻¹(1/C), from which the v of a table count."""
+    return float(ndtri(1 / classes))
+
+
 @lru_cache(maxsize=4)
 def table(classes: int, root: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(v, P(G_0 ≤ Φ(v)), its derivative in v), the last two once for each random shift.
+    """(v, P(G_0 ≤ Φ(centre + v)), its derivative in v), the last two once for each random shift.
 
     G_0 grows with μ_0 less the mean of the other centres, which does not depend on how these lie about their mean:
     given that, G_0 ≤ g exactly where the difference ≤ m(g), so that the law is the average of Φ(m(g)/its spread) over
@@ -194,6 +213,9 @@ def table(classes: int, root: float) -> tuple[np.ndarray, np.ndarray, np.ndarray
     from scipy.linalg import helmert
     from scipy.stats import qmc
 
+    if root < SMALL:
+        v, below, slope = table(classes, SMALL)
+        return v * (root / SMALL), below, slope * (SMALL / root)
     count = max(LEAST, min(POINTS, 1 << int(np.log2(16 * POINTS / (classes - 1)))))
     points = (qmc.Sobol(classes - 2, scramble=False, bits=BITS).random(count) * 2.0**BITS).astype(np.int64)
     shifts = np.random.default_rng(0).integers(0, 1 << BITS, (SHIFTS, 1, classes - 2))
@@ -202,10 +224,10 @@ def table(classes: int, root: float) -> tuple[np.ndarray, np.ndarray, np.ndarray
     w = np.arange(-9.0, 11.0, STEP) if wide else np.linspace(-9.0, 9.0, 73) * root
     kernel = STEP * np.exp(-0.5 * (_scores()[:, None] - w) ** 2 - HALF_LOG_2PI)
     moved = kernel * (_scores()[:, None] - w)  # the derivative in w
-    centre = float(ndtri(1 / classes))
-    low, high = max(LEFT, -4 - 8 * root), RIGHT
+    middle = centre(classes)
+    low, high = max(LEFT, -4 - 8 * root) - middle, RIGHT - middle
     if not wide:
-        low, high = max(low, centre - 14 * root), min(high, centre + 14 * root)
+        low, high = max(low, -14 * root), min(high, 14 * root)
     v = np.linspace(low, high, 192)
     below, slope = np.empty((SHIFTS, len(v))), np.empty((SHIFTS, len(v)))
     for i, shift in enumerate(shifts):
@@ -215,7 +237,7 @@ def table(classes: int, root: float) -> tuple[np.ndarray, np.ndarray, np.ndarray
         g = product @ kernel + ndtr(w - REACH - STEP / 2)
         at = ndtri(np.minimum(g, 1 - 1e-16))
         inverse = np.exp(-0.5 * at**2 - HALF_LOG_2PI) / (product @ moved + kernel[-1] / STEP)  # dw/dv
-        place, speed = _inverse(at, w, inverse, v)
+        place, speed = _inverse(at - middle, w, inverse, v)
         x = (root * base + place) / spread
         below[i] = ndtr(x).mean(axis=0)
         slope[i] = (np.exp(-0.5 * x * x - HALF_LOG_2PI) * speed).mean(axis=0) / spread

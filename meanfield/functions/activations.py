@@ -24,7 +24,7 @@ from meanfield.functions import zeros
 from meanfield.functions.elementary import mpmath_functions, vast
 from meanfield.functions.growth import Bound, TailExpansion, bound, lower, tail
 from meanfield.functions.piecewise import Pieces, half_line, pieces, real_roots
-from meanfield.functions.reading.callables import AGREES, UnreadableFunction, named, nearest, refuse_together, traced
+from meanfield.functions.reading.callables import UnreadableFunction, named, nearest, refuse_together, traced
 from meanfield.functions.reading.parser import (
     CONSTANTS,
     FUNCTIONS,
@@ -321,9 +321,9 @@ def activation(what: object, /, **parameters: object) -> Activation:
     ("leaky_relu(0.2)"), a formula in z ("z*erf(z)"), in which registered names stand for themselves at their default
     parameters ("z*mish(z)") or at those after the argument ("z + leaky_relu(2*z, 0.2)"), a SymPy expression in one
     symbol, an `Activation`, or a Python function: it is called on a symbol, or compared with the registered ones at
-    200 points (a torch module; to 1e-6). Keyword arguments set registered parameters:
-    exact decimals (0.2 or "0.2"), or a name, which leaves the parameter symbolic. For a formula they declare its
-    symbols.
+    260 points up to |z| = 10⁶ (to 1e-12; a torch module in single precision to 1e-6). Keyword arguments set registered
+    parameters: exact decimals (0.2 or "0.2"), or a name, which leaves the parameter symbolic. For a formula they
+    declare its symbols.
 
     >>> activation("swish", beta=2).expression
     z*sigmoid(2*z)
@@ -356,7 +356,7 @@ def _given_as(what: object) -> str:
 
 
 def _from_function(function: Callable[..., Any], parameters: dict[str, object]) -> Activation:
-    """The activation that a Python function is: by calling it on a symbol, or by its values at 200 points."""
+    """The activation that a Python function is: by calling it on a symbol, or by its values (`callables.nearest`)."""
     expr = traced(function)
     if expr is not None:
         return _from_sympy(expr, parameters)
@@ -365,13 +365,13 @@ def _from_function(function: Callable[..., Any], parameters: dict[str, object]) 
             f"{sorted(parameters)[0]} was given beside a function, which says what it is; give a formula in z with it."
         )
     refuse_together(function)
-    name, off = nearest(function, ((n, _named(n, ()).expression) for n in activations()))
-    if off <= AGREES:
+    name, off, same = nearest(function, ((n, _named(n, ()).expression) for n in activations()))
+    if same:
         return _named(name, ())
     expr = traced(function, _of_torch)
     if expr is not None:
         found = _from_sympy(expr, {})
-        if nearest(function, [("", found.expression)])[1] <= AGREES:  # what was written down is what it does
+        if nearest(function, [("", found.expression)])[2]:  # what was written down is what it does
             return found
     raise UnreadableFunction(
         f"{named(function)} cannot be read by calling it on a symbol, and agrees with no registered activation: {name} "

@@ -30,8 +30,9 @@ def crossover_depth(
     given); input_norm, parameters: as in `Theory.phase`. χ_K and χ_J are those at K*; where K grows without bound,
     those of a φ for which they do not know K.
 
-    Returns a number of layers, ∞ where χ_K ≤ χ_J: then they never meet. Raises: MeanFieldError where χ_K or χ_J is not
-    known. Accuracy: of χ_K and χ_J. Source: [bias_and_trainability] App. L for pools; here for every theory with a K*.
+    Returns a number of layers, 0 where A ≥ N, else ∞ where χ_K ≤ χ_J: then they never meet. Raises: MeanFieldError
+    where χ_K or χ_J is not known. Accuracy: of χ_K and χ_J. Source: [bias_and_trainability] App. L for pools; here for
+    every theory with a K*.
 
     >>> from meanfield import Dense, Nonlinearity, Pool, Sequential, derive
     >>> theory = derive(architecture=Sequential((Nonlinearity("relu"), Pool(2, "max"), Dense())))
@@ -54,6 +55,8 @@ def crossover_depth(
             f"The crossover depth is log(N/A)/log(chi_K/chi_J), but {known}; take standard deviations at which chi_K "
             "and chi_J > 0 are numbers."
         )
+    if size >= count:  # fluctuations of K lead from the first layer on
+        return 0.0
     if not chi_K > chi_J:
         return math.inf
     return math.log(count / size) / math.log(float(chi_K / chi_J))

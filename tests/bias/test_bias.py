@@ -192,3 +192,14 @@ def test_networks_confirm_what_two_inputs_do(name, width):
         wrong = ENSEMBLES[name].propagate(sigma_w=1.326, sigma_b=0.3, depth=5, correlation=0.2, quantities=names)
         found = run.estimate("distance")
         assert max(abs(found.z(wrong.distance))) > 6
+
+
+def test_what_the_start_decides_is_that_of_the_start():
+    """A linear network at sigma_w = 2: c → σ_b² Σ 4^l/4^L, by hand .09/3; at sigma_w = 1 every c stays."""
+    found = mf.derive("linear").bias(sigma_w=2, sigma_b="3/10")
+    assert found.phase is BiasPhase.BY_THE_START and found.gamma == pytest.approx(0.03, rel=1e-12)
+    assert found.fraction().var() == pytest.approx(math.asin(0.03 / 1.03) / (2 * math.pi))
+    half = mf.derive("linear").bias(sigma_w=1, sigma_b=0, correlation="1/2")
+    assert (half.gamma, half.c) == (pytest.approx(1), pytest.approx(0.5))
+    skip = mf.derive("linear", residual=True).bias(sigma_w=1, sigma_b=0.5)  # (K_ab + b²)/(K + b²), of 1/4 and 5/4
+    assert skip.c == pytest.approx(0.5 / 1.5)

@@ -412,3 +412,28 @@ def test_records():
     law = mf.bias.ClassFraction("1/3", inputs="12")
     assert repr(law) == "ClassFraction(gamma = 1/3, 2 classes, 12 inputs)" and law.inputs == 12
     assert law == mf.bias.ClassFraction("1/3", 2, 12) and hash(law) == hash(mf.bias.ClassFraction("1/3", 2, 12))
+
+
+@pytest.mark.parametrize(
+    ("gamma", "classes", "inputs"), [("1e-3", 10, 1), ("3e-4", 4, 1), ("1e-4", 3, 10), ("1e-4", 100, 10)]
+)
+def test_counts_of_small_gamma_have_the_mean_and_variance_that_are_exact(gamma, classes, inputs):
+    """The law of G_0 rises within √γ of 1/C, which nodes around the order statistic did not meet (1e-4 to 6e-3 off)."""
+    law = mf.bias.ClassFraction(gamma, classes, inputs)
+    places = np.arange(inputs + 1) / inputs
+    mass = law.pmf(places)
+    mean = mass @ places
+    assert mean * classes == pytest.approx(1, abs=2e-6)
+    assert mass @ (places - mean) ** 2 == pytest.approx(law.var(), rel=2e-6)
+
+
+def test_fractions_of_tiny_gamma_are_those_of_zero():
+    """A table in Φ⁻¹ collapsed for √γ < 1e-15: E G_0³ was 1 at γ = 1e-40, and P(G_0 ≤ 0.4) 0."""
+    k = np.arange(11)
+    for gamma in ("1e-10", "1e-30", "1e-40", "1e-100"):
+        law = mf.bias.ClassFraction(gamma, 3)
+        assert law.moment(3) * 27 == pytest.approx(1, abs=1e-9) and law.cdf(0.4) == 1 and law.cdf(0.3) < 1e-30
+        counts = mf.bias.ClassFraction(gamma, 3, 10)
+        assert np.abs(counts.pmf(k / 10) - stats.binom.pmf(k, 10, 1 / 3)).max() < 1e-9
+    near = mf.bias.ClassFraction("1e-8", 3)  # normal, of the deviation √γ φ(v) √(C/(C - 1)): its slope at 1/C
+    assert near.cdf(1 / 3 + near.std()) == pytest.approx(0.8413447, abs=1e-4)

@@ -75,7 +75,8 @@ def test_the_law_of_three_classes(root):
     v, below, rate = class_numbers.table(3, root)
     assert below.shape == rate.shape == (class_numbers.SHIFTS, len(v))
     at = np.array([-1.1, -0.4, 0.2]) if root == 1 else np.array([-0.8, -0.43, -0.1])
-    each = np.array([class_numbers.interpolated(v, b, r, at) for b, r in zip(below, rate)])
+    off = at - class_numbers.centre(3)
+    each = np.array([class_numbers.interpolated(v, b, r, off) for b, r in zip(below, rate)])
     mean, error = each.mean(axis=0), each.std(axis=0, ddof=1) / class_numbers.SHIFTS**0.5
     assert error[0].max() < 2e-5
     before, true, after = law_of_three(np.concatenate((at - 0.01, at, at + 0.01)), root).reshape(3, -1)

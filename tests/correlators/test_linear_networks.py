@@ -124,3 +124,22 @@ def test_what_is_no_such_network(call, says):
 
 def test_the_record_is_public():
     assert isinstance(_of(1, "mixed"), LinearPreactivations) and _of(2, "mixed").gaussian == 1
+
+
+def test_products_of_many_gamma_variables():
+    """Ordinary sizes at which mpmath's hypergeometric sums do not converge: against one integral over a gamma variable,
+    and a Bessel function."""
+    with mpmath.workdps(30):
+        half, u = mpmath.mpf(25), mpmath.mpf("0.2")
+        x = u**2 * 50 * (mpmath.mpf(2) / 50) ** 3 / 4  # (1 + x p)^(-n/2) over p of shape n/2
+        over = mpmath.quad(lambda p: p ** (half - 1) * mpmath.exp(-p) * (1 + x * p) ** -half, [0, 10, 25, 50, 120])
+        over /= mpmath.gamma(half)
+        found = preactivations(depth=3, width=50).characteristic_function("0.2")
+        other = preactivations(depth=4, width=50).characteristic_function("0.2")
+        assert abs(found / over - 1) < 1e-14 and abs(other / over - 1) > 1e-9
+        y = 5 * mpmath.mpf("0.7") / (5 * (mpmath.mpf(2) / 5) ** 2)
+        bessel = 2 * y**1.5 * mpmath.besselk(0, 2 * mpmath.sqrt(y)) * y / mpmath.mpf("0.7") / mpmath.gamma(2.5) ** 2
+        assert abs(preactivations(depth=2, width=5).norm_density("0.7") / bessel - 1) < 1e-14
+    wide = preactivations(depth=3, width=1000)
+    assert float(wide.norm_density(1)) == pytest.approx(math.sqrt(1000 / (12 * math.pi)), rel=5e-3)  # nearly normal
+    assert float(preactivations(depth=12, width=200).density("0.5")) == pytest.approx(0.359195383565758, rel=1e-13)

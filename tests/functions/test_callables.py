@@ -105,6 +105,26 @@ def test_control_a_function_that_is_a_millionth_off_is_another():
     assert len(set(points().tolist())) == POINTS and abs(points()).max() > 10 and (abs(points()) < 1).sum() > 30
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.minimum(np.maximum(x, 0), 20),
+        lambda x: max(x, 0.0) * 1.0000001,
+        lambda x: math.tanh(x) if abs(x) < 13 else x,
+        lambda x: x * (1 + math.erf(x / 1.41421)) / 2 if x < 1e9 else x,
+    ],
+)
+def test_another_function_far_out_or_in_its_seventh_digit_is_another(function):
+    """Each was read as a registered activation, and its answers were said to be exact: K of the first at layer 30 of
+    sigma_w = 2 was 2e9 for 421."""
+    with pytest.raises(UnreadableFunction, match=r"cannot be read .*: \w+ comes nearest, .* off"):
+        mf.derive(function)
+
+
+def test_functions_that_overflow_far_out_are_known_where_they_have_values():
+    assert mf.derive(lambda x: x * (1 / (1 + math.exp(-x)) if x > -700 else 0.0)) == mf.derive("silu")
+
+
 def assert_near(found, expected, error: float) -> None:
     assert np.max(np.abs(np.asarray(found) - expected) / (1 + np.abs(expected))) <= error
 

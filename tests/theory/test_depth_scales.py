@@ -99,3 +99,10 @@ def test_a_pool_rests_at_zero_without_biases_alone():
     assert float(point.K.value) == 0 and float(point.chi_K.value) == pytest.approx(0.49)  # K' = sigma_w² K
     (biased,) = theory.fixed_points(sigma_w=0.7, sigma_b=0.1)
     assert float(biased.K.value) > 0.01
+
+
+def test_fluctuations_of_k_may_lead_from_the_first_layer():
+    """log(N/A)/log(χ_K/χ_J) is negative where A > N: there is no negative layer."""
+    at = dict(width=100, sigma_w=1.5, sigma_b=0.1)
+    assert crossover_depth(mf.derive("sin(z)**2"), amplitude=200, **at) == 0
+    assert crossover_depth(mf.derive("sin(z)**2"), amplitude=50, **at) > 0

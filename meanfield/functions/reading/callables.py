@@ -1,7 +1,8 @@
 """Python functions as activations: read by calling them on a symbol, or else known by their values.
 
 `lambda x: x * np.tanh(x)` is called on a symbol and so becomes a formula. What decides by comparing numbers, or is
-compiled (a torch module), cannot be read so; its values at 200 points say whether it is an activation that is known.
+compiled (a torch module), cannot be read so; its values at 200 points within |z| ≤ 12 and 60 beyond, up to 10⁶, say
+whether it is an activation that is known: to 1e-12, and to 1e-6 where it computes in single precision.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from meanfield.base.symbols import z
 from meanfield.functions.elementary import mpmath_functions
 
 POINTS = 200
-AGREES = 1e-6  # of 1 + |φ|
-REACH = 12.0  # the points lie within, denser near 0
+AGREES, SINGLE = 1e-12, 1e-6  # of 1 + |φ|: in double and in single precision
+REACH, FARTHEST = 12.0, 1e6  # most points lie within the first, denser near 0; some lie up to the second
 
 
 class UnreadableFunction(MeanFieldError):
@@ -118,6 +119,14 @@ def points() -> Any:
     return REACH * u * np.abs(u)
 
 
+def far_points() -> Any:
+    """Points of both signs beyond those, up to 10⁶: a cap there makes another function."""
+    import numpy as np
+
+    u = np.geomspace(REACH, FARTHEST, 30) * 1.01234
+    return np.concatenate([u, -u])
+
+
 def values_of(function: Callable[[Any], Any], at: Any) -> Any:
     """The values of a function at an array of points, however it takes them: an array, one number, a torch tensor.
 
@@ -171,20 +180,38 @@ def refuse_together(function: Callable[[Any], Any]) -> None:
         )
 
 
-def nearest(function: Callable[[Any], Any], known: Iterable[tuple[str, sp.Expr]]) -> tuple[str, float]:
-    """(the name of the formula that is nearest to a function at 200 points, how far it is, of 1 + its size)."""
+def nearest(function: Callable[[Any], Any], known: Iterable[tuple[str, sp.Expr]]) -> tuple[str, float, bool]:
+    """(the name of the formula that is nearest to a function, how far it is, of 1 + its size, and whether that is
+    rounding)."""
     import numpy as np
 
-    at = points()
-    values = values_of(function, at)
+    near, far = points(), far_points()
+    values, beyond = values_of(function, near), _far_values(function, far)
+    told = np.isfinite(beyond)  # where a float has no value (inf/inf of a written-out sigmoid) nothing is compared
+    at, values = np.concatenate([near, far[told]]), np.concatenate([values, beyond[told]])
+    allowed = SINGLE if (values == values.astype(np.float32)).all() else AGREES
     best = "", float("inf")
     for name, expr in known:
         exact = sp.lambdify(z, expr, modules=[mpmath_functions(), "mpmath"])
-        other = np.array([float(exact(mpmath.mpf(x))) for x in at])
-        off = float(np.max(np.abs(values - other) / (1 + np.abs(other))))
+        with np.errstate(all="ignore"):
+            other = np.array([float(exact(mpmath.mpf(x))) for x in at])
+            off = float(np.max(np.nan_to_num(np.abs(values - other) / (1 + np.abs(other)), nan=np.inf)))
         if off < best[1]:
             best = name, off
-    return best
+    return *best, best[1] <= allowed
+
+
+def _far_values(function: Callable[[Any], Any], at: Any) -> Any:
+    """Values one by one, NaN where there is none."""
+    import numpy as np
+
+    found = np.full(len(at), np.nan)
+    for i in range(len(at)):
+        try:
+            found[i] = values_of(function, at[i : i + 1])[0]
+        except UnreadableFunction:  # an overflow of floats
+            continue
+    return found
 
 
 def named(function: object) -> str:

@@ -384,10 +384,12 @@ def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
     chis = {t.power: t.coefficient for t in at_zero(chi, max(3, int(sp.ceiling(n - 1)))).terms}
     d_1 = Solution(sp.simplify(-chis.get(sp.S.One, sp.S.Zero)), Status.EXACT)
     c_n = Solution(-lead, Status.EXACT)
-    if lead.free_symbols - mu.free_symbols and lead.is_negative is None:
+    of_parameters = lead.free_symbols - mu.free_symbols
+    falls = lead.is_nonpositive or False if of_parameters else is_negative(lead)  # it is not 0: it leads
+    if of_parameters and lead.is_nonpositive is None and lead.is_nonnegative is None:
         side = "the sign of c_n depends on the parameters"
         return [CriticalPoint(origin, w, b, "undecided", n, approach=Approach(c_n, d_1, side=side))]
-    if not (lead.is_negative if lead.free_symbols - mu.free_symbols else is_negative(lead)):
+    if not falls:
         known = Approach(c_n, d_1, side="K* = 0 attracts nothing")
         return [CriticalPoint(origin, w, b, "repelling", n, approach=known)]
     law_k, law_j = (critical_law(series, chis, sp.S.Zero, q) for q in "KJ")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 AXIS = (0.0, 3.0, 300)  # unless given
 MOST_FLOATS = 400  # points of a bias diagram whose every c* is a search by slow averages
+LAYERS = 1000  # that a start is followed, where it decides
 
 
 def diagram(
@@ -165,4 +168,23 @@ def initial_bias(theory: Maps, /, *, input_norm: object = 1, correlation: object
         with suppress(MeanFieldError):
             found = correlations_of(theory, **place.keywords)
             found = found if found.stable is not None else None
-    return bias_of(phase, law, why, found, grown)
+    bias = bias_of(phase, law, why, found, grown)
+    if bias.phase.value != "by the start" or not math.isnan(bias.gamma):
+        return bias
+    with suppress(MeanFieldError):
+        gamma, c = _from_start(theory, input_norm, correlation, parameters)
+        bias = replace(bias, gamma=gamma, c=c)
+    return bias
+
+
+def _from_start(theory: Maps, input_norm: object, correlation: object, parameters: dict) -> tuple[float, float]:
+    """γ and c that a start decides, where a thousand layers (or those before K overflows) settle them; else NaN."""
+    from meanfield.theory.verbs.propagating import run
+
+    given = {n: double(n, v) for n, v in (("input_norm", input_norm), ("correlation", correlation))}
+    sigmas = {n: double(n, v) if n in ("sigma_w", "sigma_b") else v for n, v in parameters.items()}
+    found = run(theory, **sigmas, **given, depth=LAYERS, quantities=("gamma", "c"))
+    last = int(found.diverged_at or LAYERS + 1) - 2  # of the layers, from 0
+    gamma, c = (np.asarray(getattr(found, n))[[last // 2, last]].tolist() for n in ("gamma", "c"))
+    still = all(math.isclose(*both, rel_tol=1e-9, abs_tol=1e-12) for both in (gamma, c))
+    return (gamma[1], c[1]) if still else (math.nan, math.nan)

@@ -401,3 +401,11 @@ def test_a_line_that_exists_for_part_of_a_parameters_range_says_for_which():
             assert abs(sp.N(ours.subs({p: value + sp.Rational(1, 50), K: sp.Rational(7, 5)}), 20) - at.value) > 1e-6
     with pytest.raises(AssertionError, match="for every sigma_w > 0"):
         assert "for p" in mf.derive("abs(z)**1.5").critical_line().message
+
+
+def test_signs_of_parameters_that_are_decided():
+    """c_n = 2a² of tanh(az) is > 0 for every a whose φ is not 0; that of z + a z³ depends on a."""
+    (found,) = mf.derive("tanh(a*z)", a="a").critical_points()
+    assert found.kind == "power law" and found.zeta.value == 1 and str(found.c_n.value) == "2*a**2"
+    assert mf.derive("sinh(a*z)", a="a").critical_points()[0].kind == "repelling"
+    assert mf.derive("z+a*z**3", a="a").critical_points()[0].kind == "undecided"

@@ -12,7 +12,13 @@ import sympy as sp
 from meanfield.symbolic.asymptotics.exponent_cells import Undecided
 from meanfield.symbolic.asymptotics.in_total_depth.total_equations import K_0, equal, integral, j, k, t
 from meanfield.symbolic.asymptotics.in_total_depth.total_moves import Moves
-from meanfield.symbolic.asymptotics.in_total_depth.total_profile import EPS, first_sign, profile, share_of_scales
+from meanfield.symbolic.asymptotics.in_total_depth.total_profile import (
+    EPS,
+    Stretch,
+    first_sign,
+    profile,
+    share_of_scales,
+)
 from meanfield.symbolic.asymptotics.in_total_depth.total_scales import Scale
 from meanfield.symbolic.asymptotics.log_growth import CONSTANT, Growth, exponential, regular
 
@@ -62,16 +68,21 @@ def by_all_scales(moves: Moves, scale: Scale | None) -> Found:
     """J where blocks l ~ L^s, s < 1, have a share: a power for each stretch on which every scale has one, or the
     exponential of the largest sum of one scale. scale: how K moves at l = tL; None where it is c log L there."""
     stretches = profile(moves)
+
+    def level(one: Stretch) -> bool:
+        return first_sign(moves.oracle, one.at(one.r, one.begin) - one.at(one.r, one.end)) == 0
+
     largest, peak = None, stretches[0]
     for one in stretches:
         for place in (one.begin, one.end):
             r = one.at(one.r, place)
-            if largest is None or first_sign(moves.oracle, r - largest) > 0:
+            order = 1 if largest is None else first_sign(moves.oracle, r - largest)
+            if order > 0 or (order == 0 and level(one) and not level(peak)):  # every scale of a level stretch adds
                 largest, peak = r, one
     assert largest is not None
     power, logs = largest.coeff(EPS, 0), largest.coeff(EPS, 1)
     if moves.oracle.sign(power) > 0:
-        if first_sign(moves.oracle, peak.at(peak.r, peak.begin) - peak.at(peak.r, peak.end)) == 0:
+        if level(peak):
             length = (peak.end - peak.begin).coeff(EPS, 0)
             return exponential(share_of_scales(moves, peak) * length, power, 1 + logs, leading=True), ()
         return exponential(CONSTANT, power, logs, leading=True), ()

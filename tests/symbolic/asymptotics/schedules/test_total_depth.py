@@ -535,3 +535,31 @@ def test_a_root_with_an_inner_bias_of_its_order_is_solved():
     assert float(law.subs({L: 1, t: 0.3})) == pytest.approx(0.3 * x, rel=1e-12)
     other = made.depth_law("K", sigma_v=1, sigma_w=1, sigma_b="1.05").expr
     assert float(other.subs({L: 1, t: 0.3})) != pytest.approx(0.3 * x, rel=1e-2)  # the control
+
+
+def followed(L: float, v: float, a: float, w: float, delta: float) -> float:
+    """log J of erf at l = L by the flow in log l, of blocks with σ_v² l^{-1/2}, σ_a² L^{-δ}, σ_w², σ_b² = 1."""
+    x = np.linspace(0.0, math.log(L), 40_001)
+    K, log_J, h = 1.0, 0.0, x[1] - x[0]
+    for u in x[:-1] + h / 2:
+        size, at = math.exp(u), K
+        for part in (h / 2, h):  # the middle of the step, then the step
+            q = w * w * at + 1
+            slope = size * (v * v * size**-0.5 * 2 / math.pi * math.asin(2 * q / (1 + 2 * q)) + a * a * L**-delta)
+            at = K + slope * part
+        K, q = at, w * w * (K + at) / 2 + 1
+        log_J += h * v * v * w * w * math.sqrt(size) * 4 / math.pi / math.sqrt(1 + 4 * q)
+    return log_J
+
+
+def test_log_j_that_every_scale_of_a_level_stretch_adds_to():
+    """Beyond l = L^{2δ} each e-fold of l adds the same power of L: the law was exp(C L^{δ/2}), without log L."""
+    v, a, w, delta = 4 / 3, 3 / 2, 2 / 3, 1 / 3
+    net = dict(beta_v="1/2", total_a="1/3", sigma_w="2/3", sigma_b=1, sigma_v="4/3", sigma_a="3/2")
+    law = mf.derive("erf", architecture="full_residual", **net).depth_law("J")
+    share = 2 * v**2 * w * (1 - 2 * delta) / (math.pi * a)
+    assert "L**(1/6)*log(L)" in str(law) and f"{128 / 243 / math.pi - share:.9f}" == "0.000000000"
+    assert "128*L**(1/6)*log(L)/(243*pi)" in str(law)
+    near, far = (followed(10.0**k, v, a, w, delta) / 10 ** (k / 6) for k in (30, 60))
+    slope = (far - near) / (30 * math.log(10))
+    assert slope == pytest.approx(share, rel=0.02) and slope != pytest.approx(1.1 * share, rel=0.02)
