@@ -23,9 +23,9 @@ class Bias(Result):
     """Where the guessing bias of one network ends; see `Theory.bias`.
 
     phase: a `BiasPhase`; gamma, c: the limits of γ and of the correlation (NaN where they are not known; the value the
-    start decides for `BY_THE_START` is that of the start given, followed in doubles); chi_J: χ_J* of the gradients; law: how γ gets there
-    (None where it is not known); status: EXACT or CERTIFIED where the phase is proved, MEASURED where float arithmetic
-    decided, UNKNOWN where nothing did, for the reason in `message`.
+    start decides for `BY_THE_START` is that of the start given, followed in doubles); chi_J: χ_J* of the gradients;
+    law: how γ gets there (None where it is not known); status: EXACT or CERTIFIED where the phase is proved, MEASURED
+    where float arithmetic decided, UNKNOWN where nothing did, for the reason in `message`.
 
     >>> found = derive("relu").bias(sigma_w="sqrt(2)", sigma_b=0)
     >>> found.phase.value, found.gamma
