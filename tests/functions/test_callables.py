@@ -121,6 +121,13 @@ def test_another_function_far_out_or_in_its_seventh_digit_is_another(function):
         mf.derive(function)
 
 
+def test_functions_of_single_precision_are_known_far_out():
+    def sine(x):
+        return np.sin(np.asarray(x, dtype=float).astype(np.float32))
+
+    assert mf.derive(sine) == mf.derive("sin")
+
+
 def test_functions_that_overflow_far_out_are_known_where_they_have_values():
     assert mf.derive(lambda x: x * (1 / (1 + math.exp(-x)) if x > -700 else 0.0)) == mf.derive("silu")
 

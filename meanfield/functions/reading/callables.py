@@ -120,10 +120,11 @@ def points() -> Any:
 
 
 def far_points() -> Any:
-    """Points of both signs beyond those, up to 10⁶: a cap there makes another function."""
+    """Points of both signs beyond those, up to 10⁶: a cap there makes another function. They are of single precision,
+    so that a sine in it is given the same ones."""
     import numpy as np
 
-    u = np.geomspace(REACH, FARTHEST, 30) * 1.01234
+    u = (np.geomspace(REACH, FARTHEST, 30) * 1.01234).astype(np.float32).astype(float)
     return np.concatenate([u, -u])
 
 
