@@ -146,8 +146,14 @@ class LinearPreactivations:
     def _over(self, shapes: list[tuple[mpmath.mpf, int]], y: mpmath.mpf, powers: int) -> mpmath.mpf:
         """∏ over shapes b, each as often as it says, of gamma variables b + 1: the density of their product at y times
         their Γ, over Γ(n/2)^powers."""
-        half, least = mpmath.mpf(self.width) / 2, min(b for b, often in shapes if often)
-        return _barnes([(1, b, often) for b, often in shapes if often], y, (-least, mpmath.inf), half, powers)
+        half, every = mpmath.mpf(self.width) / 2, [b for b, often in shapes for _ in range(min(often, 3))]
+        if len(every) <= 2:
+            a, b = every[0], every[-1]
+            log = (a + b) / 2 * mpmath.log(y) - powers * mpmath.loggamma(half)
+            if len(every) == 1:
+                return mpmath.exp(log - y)
+            return 2 * mpmath.exp(log) * mpmath.besselk(a - b, 2 * mpmath.sqrt(y))
+        return _barnes([(1, b, often) for b, often in shapes if often], y, (-min(every), mpmath.inf), half, powers)
 
 
 def _barnes(

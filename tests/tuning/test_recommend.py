@@ -49,6 +49,7 @@ def test_what_repels_k_is_said_to():
         mf.recommend("gelu", residual=True, depth=10, width=64, networks=0, budget=1e-16)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_look_ahead_in_which_k_vanishes():
     """K underflows beyond layer 20, and log J is -inf there: nothing is subtracted from it."""

@@ -135,4 +135,5 @@ def test_the_largest_scale_of_branches():
     for budget, scale in ((1.0, 0.5), (0.01, 0.05), (4.5, 1.0)):
         found = choices.largest_scale(p, 5, 100, budget)
         assert found.scale == pytest.approx(scale, rel=1e-6) and found.kind == "budget" and found.K1 == 1.0
-    assert choices.largest_scale(p, 5, 100, 1e-9) is None
+    assert choices.largest_scale(p, 5, 100, 1e-9).scale == pytest.approx(0.5e-4 * 10**-0.5, rel=1e-6)
+    assert choices.largest_scale(p, 5, 100, 1e-15) is None
