@@ -19,7 +19,7 @@ SHIFTS, POINTS, LEAST, BITS = 16, 1024, 64, 30  # quasi-random points: random sh
 STEP, REACH = 0.125, 14.0  # of the trapezoid rule in one input's score, the largest of up to 10⁴ of which is narrow
 LEFT, RIGHT = -38.0, 9.0  # Φ of these are the smallest double and 1
 _GAUSS = np.polynomial.legendre.leggauss(14)
-SMALL = 1e-7  # √γ below which G_0 - 1/C is linear in the centres for a double: one table serves all of them
+SMALL = 1e-7  # √γ below which G_0 - 1/C is linear in the centres, to 1e-7 of itself: one table serves all of them
 
 Function = Callable[[np.ndarray], np.ndarray]
 
@@ -93,8 +93,9 @@ def _binomial_average(
             reach.append(sign * far)
             if factor is None:
                 total += far[:, 0] * (np.exp(log_f(top + sign * far * nodes) + peak) @ weights)
-        if factor is None or cuts is None:
+        if factor is None:
             return total
+        assert cuts is not None
         ends = [top + reach[0] * _halving()[::-1], np.clip(cuts, top + reach[0], top + reach[1])]
         x, weights = _nodes(np.sort(np.concatenate([*ends, top + reach[1] * _halving()], axis=1), axis=1))
         return np.einsum("kx,kx,kx->k", np.exp(log_f(x) + peak), factor(x), weights)

@@ -127,7 +127,7 @@ class Nystrom(Regression):
         sizes = system.sizes(rows)
         if not system.error_beside < np.inf or not lost < np.inf:
             return np.where(sizes[:, None] * self._alpha > 0, np.inf, 0.0)
-        doubt = max(doubt, doubt - system.trace * (system.error - system.error_beside))
+        doubt += system.trace * max(system.error_beside - system.error, 0.0)
         lost = self.lost + doubt
         inside = np.concatenate([(self._z(part, beside=True)[1] ** 2).sum(axis=0) for part in self._strips(rows)])
         open_ = np.sqrt(np.maximum(sizes**2 - inside, 0.0) * lost + sizes**2 * doubt * lost / system.trace)

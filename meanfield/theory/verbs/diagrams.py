@@ -140,6 +140,7 @@ def _bias_diagram(theory: Maps, base: PhaseDiagram, line: bool, jumps: bool, par
 @keeps
 def initial_bias(theory: Maps, /, *, input_norm: object = 1, correlation: object = 0, **parameters) -> Bias:
     """`Theory.bias`."""
+    from meanfield.bias.guessing import BiasPhase
     from meanfield.bias.initial import bias_of
 
     place = ExactPoint.of(theory, parameters, input_norm)
@@ -169,7 +170,7 @@ def initial_bias(theory: Maps, /, *, input_norm: object = 1, correlation: object
             found = correlations_of(theory, **place.keywords)
             found = found if found.stable is not None else None
     bias = bias_of(phase, law, why, found, grown)
-    if bias.phase.value != "by the start" or not math.isnan(bias.gamma):
+    if bias.phase is not BiasPhase.BY_THE_START or not math.isnan(bias.gamma):
         return bias
     with suppress(MeanFieldError):
         gamma, c = _from_start(theory, input_norm, correlation, parameters)
