@@ -195,6 +195,28 @@ def test_phases_are_those_of_single_points(phi, monkeypatch):
         assert phases()[0] == "unknown", "control"
 
 
+GROWING = {("z", False): (0.5, 1.0, 1.5), ("2*z + 1", False): (0.4, 0.5, 1.0), ("z", True): (0.5, 1.5)}
+GROWING[("z + tanh(z)", False)] = (1.5,)
+
+
+@pytest.mark.parametrize(("phi", "residual"), GROWING)
+@pytest.mark.parametrize("sigma_b", [0, 0.5])
+def test_phases_where_K_grows_by_a_factor(phi, residual, sigma_b, monkeypatch):
+    """Distances of a linear phi grow as K does, or stay while biases make K grow (the diagram said "unknown")."""
+    sigma_w, theory = list(GROWING[phi, residual]), mf.derive(phi, residual=residual)
+
+    def phases():
+        found = theory.phase_diagram(sigma_w=sigma_w, sigma_b=[sigma_b], quantity="gamma", line=False)
+        return [found.phases[i] for i in found.phase[0]]
+
+    if "tanh" in phi:  # `bias` follows it in a quarter of a minute, to the same phase
+        assert phases() == ["by the start"]
+        monkeypatch.setattr(correlation_grids, "FAR", (1.0, 7.3))
+        assert sigma_b == 0 or phases() == ["unknown"], "control"
+    else:
+        assert phases() == [theory.bias(sigma_w=w, sigma_b=sigma_b).phase.value for w in sigma_w]
+
+
 def test_symbols_get_values():
     symbolic = diagram("relu", [1.2, 1.9], [0.1], network={"mu": "mu"}, mu=0.5)
     number = diagram("relu", [1.2, 1.9], [0.1], network={"mu": "1/2"})

@@ -2,8 +2,9 @@ r"""Where the correlation of two inputs of one norm ends, over a grid of (σ_w, 
 
 C, the map of c at fixed K, is convex on [0, 1] with C(1) = 1 (`phases.correlations`): with C′(1) = χ_J* ≤ 1 every
 correlation ends at 1, with χ_J* > 1 at the one zero in [0, 1). Where K ends at 0 or ∞ the map must not depend on K (φ
-of one power; at ∞ also one that has become a power there: GELU), which its values at two K show; elsewhere nothing is
-claimed, except that two orthogonal inputs stay orthogonal where every φ is odd and there are no biases.
+of one power; at ∞ also one that has become a power there: GELU), which its values at two K show; where that map is the
+identity and K falls or grows by a factor a layer, the first layers decide. Elsewhere nothing is claimed, except that
+two orthogonal inputs stay orthogonal where every φ is odd and there are no biases.
 
 Source: derived here; [bias_and_trainability] Sec. 4 and figure 3 have ReLU and tanh by a scan.
 """
@@ -78,7 +79,12 @@ class Plain:
     def without_K(self, cells: CorrelationCells) -> Zeros:
         """The same where K ends at 0 or ∞, NaN where the map of c depends on K, even there, or is the identity."""
         unknown = np.full((3, cells.K.size), math.nan)
-        if self.gaps is None or self.mu > 1:
+        if self.gaps is None:  # distances stay at χ_J = 1, and K grows by the biases or φ(0)²
+            with np.errstate(invalid="ignore"):
+                grows = np.isinf(cells.K) & (np.abs(cells.chi_J - 1) <= EXACTLY)
+            unknown[:, grows] = np.array([[0.0], [1.0], [0.0]])
+            return tuple(unknown)
+        if self.mu > 1:
             return tuple(unknown)
         found = np.array(self._free(cells, TWICE, NEAR))
         far = np.isnan(found[0]) & np.isinf(cells.K)
@@ -87,10 +93,15 @@ class Plain:
         return tuple(found)
 
     def keeps_angles(self, cells: CorrelationCells) -> np.ndarray:
-        """Whether the map of c tends to the identity as K → 0."""
-        assert self.gaps is not None
-        logs = self.gaps.averages(np.full(len(LOOKS), RESTING), np.array(LOOKS))
-        return np.full(cells.K.shape, np.abs(logs[:, 0] - logs[:, 1]).max() <= NEAR)
+        """Whether the map of c tends to the identity where K ends: at 0 or at ∞."""
+        if self.gaps is None:
+            return np.ones(cells.K.shape, dtype=bool)
+        found = np.empty(cells.K.shape, dtype=bool)
+        for end, K, near in ((0.0, RESTING, NEAR), (math.inf, FAR[0], FARTHER)):
+            if (there := cells.K == end).any():
+                logs = self.gaps.averages(np.full(len(LOOKS), K), np.array(LOOKS))
+                found[there] = np.abs(logs[:, 0] - logs[:, 1]).max() <= near
+        return found
 
     def _free(self, cells: CorrelationCells, places: tuple[float, float], near: float) -> Zeros:
         """`without_K` by the maps of c at two K; near: how far they may be apart."""
@@ -139,9 +150,10 @@ class Stepwise:
         return looks[0] & looks[1]
 
     def keeps_angles(self, cells: CorrelationCells) -> np.ndarray:
-        K = np.full(cells.K.shape, RESTING)
+        small = cells.K == 0
+        K = np.where(small, RESTING, FAR[0])
         looks = np.array([np.abs(self.excess(cells, K, np.full(K.shape, g), False)) for g in LOOKS])
-        return looks.max(axis=0) <= NEAR
+        return looks.max(axis=0) <= np.where(small, NEAR, FARTHER)
 
     def without_K(self, cells: CorrelationCells) -> Zeros:
         found = np.array(self._free(cells, TWICE, NEAR))
@@ -235,8 +247,10 @@ def ends(cells: CorrelationCells, block: Plain | Stepwise) -> Ends:
     open_ = np.isnan(found[0]) & (cells.sigma_w > 0)
     start = cells.odd & open_
     found[0, start], found[2, start] = 1.0, 0.0
-    with np.errstate(invalid="ignore"):  # K falls by a factor a layer, and with it what moves c
-        falls = np.flatnonzero(open_ & ~cells.odd & (cells.K == 0) & (cells.chi_J > 0) & (cells.chi_J < 1 - EXACTLY))
-    if falls.size:
-        start[falls] = block.keeps_angles(cells.at(falls))
+    with np.errstate(invalid="ignore"):  # K falls, or grows, by a factor a layer, and what moves c falls with it
+        falls = (cells.K == 0) & (cells.chi_J > 0) & (cells.chi_J < 1 - EXACTLY)
+        rises = np.isinf(cells.K) & (cells.chi_J > 1 + EXACTLY) & np.isfinite(cells.chi_J)
+    scaled = np.flatnonzero(open_ & ~cells.odd & (falls | rises))
+    if scaled.size:
+        start[scaled] = block.keeps_angles(cells.at(scaled))
     return Ends(found[0], found[1], found[2], start)
