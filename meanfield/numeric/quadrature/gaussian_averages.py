@@ -23,7 +23,6 @@ from flint import arb
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
-from meanfield.functions.elementary import where
 from meanfield.functions.growth import bound
 from meanfield.functions.piecewise import half_line, pieces
 from meanfield.functions.series.ball_series import ball_series, coefficients
@@ -41,12 +40,13 @@ BLOCK = 400  # K at a time, so that memory stays small
 FLAT = 2.0**-28  # of a standard deviation: up to there its density is constant
 
 TAYLOR_ORDER = 13
+BITS = 250  # of the balls of Taylor coefficients: one that holds 0 is 0
 
 
 @lru_cache(maxsize=512)
 def _near_zero(expr: sp.Expr) -> tuple[float, np.ndarray]:
-    """(radius, coefficients) of f(z) + f(-z) as a polynomial in z ≥ 0 near 0, from the exact Taylor coefficients of
-    both pieces.
+    """(radius, coefficients) of f(z) + f(-z) as a polynomial in z ≥ 0 near 0, from the Taylor coefficients of both
+    pieces.
 
     Written out, a piece like e^z - 1 or an odd leading term loses its digits there. Radius 0 where there is no Taylor
     series.
@@ -59,8 +59,9 @@ def _near_zero(expr: sp.Expr) -> tuple[float, np.ndarray]:
             a, b = _coefficients(right, last), _coefficients(left, last)
         except MeanFieldError:
             return 0.0, np.zeros(1)
-        both = [u + (-1) ** k * v for k, (u, v) in enumerate(zip(a, b))]
-        c = np.array([float(sp.N(s, 17)) if s != 0 else 0.0 for s in both])
+        with balls.precision(BITS):
+            both = [u + (-1) ** k * v for k, (u, v) in enumerate(zip(a, b))]
+        c = np.array([0.0 if s.contains(0) else float(s.mid()) for s in both])
         used = np.flatnonzero(c)
         if not len(used) or last - used[0] >= TAYLOR_ORDER - 3 or last > TAYLOR_ORDER:
             break
@@ -75,17 +76,17 @@ def _near_zero(expr: sp.Expr) -> tuple[float, np.ndarray]:
     return min([radius, 0.04, *kinks]), c
 
 
-def _coefficients(piece: sp.Expr, order: int) -> tuple[sp.Expr, ...]:
-    """Taylor coefficients at 0: exact, or with 30 digits where a head is met away from its own zero (sigmoid(4z - 2))
-    or inside another one, which would drag nested exponentials or powers of many numbers through every coefficient."""
-    heads = piece.atoms(*where("bends"))
-    if not any(h.args[0].subs(Z[0], 0) != 0 or h.args[0].atoms(*{g.func for g in heads}) for h in heads):
-        return taylor(piece, Z[0], order)
-    with balls.precision(250):
-        found = coefficients(ball_series(piece), arb(0), order + 1)
+def _coefficients(piece: sp.Expr, order: int) -> list[arb]:
+    """Taylor coefficients at 0, in balls far narrower than a double: exact ones drag powers of every number in the
+    piece, or nested exponentials, through all of them."""
+    with balls.precision(BITS):
+        try:
+            found = coefficients(ball_series(piece), arb(0), order + 1)
+        except MeanFieldError:  # a function without a series of balls
+            found = None
         if found is None or not all(c.is_finite() for c in found):
-            raise MeanFieldError(f"{piece} has no Taylor series at 0 in balls.")
-        return tuple(sp.S.Zero if c.contains(0) else sp.Float(c.mid().str(35, radius=False), 30) for c in found)
+            found = [balls.constant(c) for c in taylor(piece, Z[0], order)]
+    return found
 
 
 def folded(expr: sp.Expr, z: np.ndarray) -> np.ndarray:

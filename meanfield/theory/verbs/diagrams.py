@@ -174,7 +174,9 @@ def initial_bias(theory: Maps, /, *, input_norm: object = 1, correlation: object
         return bias
     with suppress(MeanFieldError):
         gamma, c = _from_start(theory, input_norm, correlation, parameters)
-        bias = replace(bias, gamma=gamma, c=c)
+        if not math.isnan(gamma):
+            followed = f"{bias.message}; gamma* and c* are those of this start, followed in double precision"
+            bias = replace(bias, gamma=gamma, c=c, message=followed)
     return bias
 
 
@@ -184,8 +186,10 @@ def _from_start(theory: Maps, input_norm: object, correlation: object, parameter
 
     given = {n: double(n, v) for n, v in (("input_norm", input_norm), ("correlation", correlation))}
     sigmas = {n: double(n, v) if n in ("sigma_w", "sigma_b") else v for n, v in parameters.items()}
-    found = run(theory, **sigmas, **given, depth=LAYERS, quantities=("gamma", "c"))
-    last = int(found.diverged_at or LAYERS + 1) - 2  # of the layers, from 0
-    gamma, c = (np.asarray(getattr(found, n))[[last // 2, last]].tolist() for n in ("gamma", "c"))
-    still = all(math.isclose(*both, rel_tol=1e-9, abs_tol=1e-12) for both in (gamma, c))
-    return (gamma[1], c[1]) if still else (math.nan, math.nan)
+    for depth in (LAYERS // 8, LAYERS):  # most settle soon, and K may have become what averages take long at
+        found = run(theory, **sigmas, **given, depth=depth, quantities=("gamma", "c"))
+        last = int(found.diverged_at or depth + 1) - 2  # of the layers, from 0
+        gamma, c = (np.asarray(getattr(found, n))[[last // 2, last]].tolist() for n in ("gamma", "c"))
+        if all(math.isclose(*both, rel_tol=1e-9, abs_tol=1e-12) for both in (gamma, c)):
+            return gamma[1], c[1]
+    return math.nan, math.nan
