@@ -58,6 +58,55 @@ def test_second_process(beside, tmp_path):
     beside(lambda: _python(FIRST_CALL)[0], peer, "first process", rounds=5, warm=False)
 
 
+FIRST = """
+import contextlib, io, sys, time
+import numba, scipy.special, sympy, meanfield as mf, numpy as np
+import meanfield.cli.app, meanfield.theory.theory
+rows = np.random.default_rng(0).normal(size=(16, 20))
+start = time.perf_counter()
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    {0}
+print(time.perf_counter() - start)
+"""
+FIRST_ANSWERS = {
+    "meanfield critical gelu": "meanfield.cli.app.main(['critical', 'gelu'])",
+    "meanfield init tanh": "meanfield.cli.app.main('init tanh --depth 50 --width 512'.split())",
+    "derive('tanh').kernel": "mf.derive('tanh').kernel(rows, sigma_w=1.5, sigma_b=0.1, depth=10)",
+}
+
+
+@pytest.mark.parametrize("call", FIRST_ANSWERS)
+def test_first_answer(beside, call, tmp_path):
+    """First answer on a machine, imports apart: {call}"""
+    code = FIRST.format(FIRST_ANSWERS[call])
+    kept = tempfile.mkdtemp(dir=tmp_path)
+    _python(code, MEANFIELD_CACHE=kept)
+    ours = lambda: _python(code, MEANFIELD_CACHE=tempfile.mkdtemp(dir=tmp_path))  # noqa: E731
+    beside(ours, lambda: _python(code, MEANFIELD_CACHE=kept), "kept from a call before", rounds=2, warm=False)
+
+
+def test_kernel(beside):
+    """K and Theta of 512 inputs, ten layers of erf, one thread"""
+    X = np.random.default_rng(0).standard_normal((512, 8))
+    at = {"sigma_w": 1.5, "sigma_b": 0.1}
+
+    def peer():  # the closed forms, layer by layer
+        K = 1.5**2 * (X @ X.T) / 8 + 0.01
+        theta = K.copy()
+        for _ in range(10):
+            own = 1 + 2 * np.diag(K)
+            root = np.sqrt(np.outer(own, own))
+            theta *= 1.5**2 * 4 / math.pi / np.sqrt(root**2 - 4 * K**2)
+            K = 1.5**2 * 2 / math.pi * np.arcsin(2 * K / root) + 0.01
+            theta += K
+        return K, theta
+
+    ours = partial(derive("erf").kernel, X, depth=11, threads=1, **at)
+    for one, other in zip((ours().K, ours().Theta), peer()):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
+    beside(ours, peer, "NumPy, closed forms", rounds=9)
+
+
 def test_averages(beside):
     """<tanh^2> and <sech^4> at one K, in a compiled loop over K"""
     lowered, K = lower(TANH.recursion("K", "J")), np.exp(np.random.default_rng(0).uniform(-7, 7, 10**6))
