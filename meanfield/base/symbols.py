@@ -13,6 +13,7 @@ from typing import Any
 
 import sympy as sp
 from sympy.core.function import ArgumentIndexError
+from sympy.functions.elementary.hyperbolic import HyperbolicFunction
 from sympy.printing.printer import Printer
 
 sigma_w = sp.Symbol("sigma_w", nonnegative=True)
@@ -97,17 +98,26 @@ def _is_steep(number: sp.Expr) -> bool:
     return bool(number.is_number and number.is_real and abs(sp.N(number, 6)) > MOST_DEGREE)  # π^64
 
 
+LONG = 60  # operations of a number
 HIGH_POWER = 8  # of a function's value, which SymPy would multiply out as sums of angles
 
 
 def simplified(e: sp.Expr) -> sp.Expr:
     """`sp.simplify`, which a number that is plainly not zero is spared where it is steep or a high power (cos(2)^64).
+
+    Exponentials and hyperbolic functions of one expression are all written in exponentials before: between the two
+    SymPy looks for identities by factoring over the Gaussian numbers, which takes minutes. A long number is then one
+    quotient of polynomials in them.
     """
     high = any(p.exp.is_Integer and p.exp > HIGH_POWER and p.base.has(sp.Function) for p in e.atoms(sp.Pow))
     if (high or steep(e)) and e.is_number:
         value = sp.N(e, 15)
         if abs(value) > 1e-10 or getattr(value, "_prec", 1) > 1:  # SymPy leaves one bit to what it cannot tell from 0
             return e
+    if e.has(sp.exp) and e.has(HyperbolicFunction):
+        e = e.rewrite(sp.exp)
+        if e.is_number and e.count_ops() > LONG:
+            return sp.cancel(e)
     return sp.simplify(e)
 
 

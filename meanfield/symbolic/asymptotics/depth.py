@@ -19,7 +19,7 @@ from meanfield.base.answers.results import DEEP, MeanFieldError, Status, Term, o
 from meanfield.base.answers.terms import onset_mark
 from meanfield.base.arguments import position_of, shown
 from meanfield.base.quantities import QUANTITIES
-from meanfield.base.symbols import Q0, J, K, l, parameter
+from meanfield.base.symbols import Q0, J, K, l, parameter, simplified
 from meanfield.functions import balls, zeros
 from meanfield.symbolic.asymptotics.scaling import Coefficients, Path, decay_of, logarithm, path
 from meanfield.symbolic.asymptotics.slow import Slow, slow_approach
@@ -297,7 +297,7 @@ def _finish(terms: list[Term], remainder) -> Law:
 
 def _log_expansion(law: Law) -> Law:
     """log of an expansion that tends to a positive number."""
-    x0 = sp.simplify(law.coefficient(0))
+    x0 = simplified(law.coefficient(0))
     if x0 == 0 or law.leading.power != 0 or law.leading.logs != 0:
         raise MeanFieldError(
             f"χ_J tends to {law.leading.expr(law.variable)}, not to a finite number; log J has no such law."
@@ -312,7 +312,7 @@ def _gain_at_infinity(gain: sp.Expr) -> Law:
     for order in (2, 5):
         law = at_infinity(gain, order)
         terms = law.terms
-        while terms and sp.simplify(terms[0].coefficient) == 0:
+        while terms and simplified(terms[0].coefficient) == 0:
             terms = terms[1:]
         if not terms:
             continue
@@ -392,10 +392,10 @@ def _linear_growth_of_j(path: Path, chi: Law) -> DepthLaw:
 
 def _gamma_law(step: sp.Expr, chi: sp.Expr, start: sp.Expr) -> DepthLaw | None:
     """K^l = step·(l + b) and χ_J = 1 + p/(l + b) exactly: J is a quotient of Γ functions and grows as l^p."""
-    p = sp.simplify((chi - 1) * K / step)
+    p = simplified((chi - 1) * K / step)
     if p.has(K):
         return None
-    b = sp.simplify(start / step) - 1
+    b = simplified(start / step) - 1
     exact = sp.gamma(l + p + b) * sp.gamma(1 + b) / (sp.gamma(l + b) * sp.gamma(1 + p + b))
     constant = sp.loggamma(1 + b) - sp.loggamma(1 + p + b)
     law = _finish([Term(p, logs=sp.S.One), Term(constant)], sp.S.NegativeOne)
@@ -420,7 +420,7 @@ def _power_growth(lead: Term, quantity="K") -> DepthLaw:
     """K' = K + c K^p (log K)^m: K^{1-p} = (1-p) c l (log K)^m, and log K = log(l)/(1-p) to leading order."""
     power = 1 / (1 - lead.power)
     coefficient = (lead.coefficient * (1 - lead.power) ** (1 - lead.logs)) ** power
-    law = _finish([Term(sp.simplify(coefficient), power, lead.logs * power)], "smaller")
+    law = _finish([Term(simplified(coefficient), power, lead.logs * power)], "smaller")
     return _stated("K", law, "power growth" if lead.logs == 0 else "power growth with a logarithm")
 
 
@@ -443,13 +443,13 @@ def _power_growth_of_j(lead: Term, chi: Law) -> DepthLaw:
         )
     power, logs, x = log_chi.leading.power, log_chi.leading.logs, log_chi.leading.coefficient
     falls, m = -q * power, logs + power * lead.logs * q
-    if sp.simplify(falls - 1) == 0 and sp.simplify(m + 1) == 0:
+    if simplified(falls - 1) == 0 and simplified(m + 1) == 0:
         raise MeanFieldError("log J grows as log(log(l)) here, which the laws of this library do not state.")
     size = x * amplitude**power * q**logs
     if falls < 1:
-        term = Term(sp.simplify(size / (1 - falls)), 1 - falls, m)
+        term = Term(simplified(size / (1 - falls)), 1 - falls, m)
     elif falls == 1 and m > -1:
-        term = Term(sp.simplify(size / (m + 1)), sp.S.Zero, m + 1)
+        term = Term(simplified(size / (m + 1)), sp.S.Zero, m + 1)
     else:
         return _stated("J", _finish([Term(CONSTANT)], "smaller"), regime + ": log chi_J sums to a constant")
     if term.power == 0 and term.logs == 1:
@@ -504,7 +504,7 @@ def critical_law(
     """
     n = min(gain)
     x0 = _plain_one(chi.get(sp.S.Zero, sp.S.Zero)) if quantity == "J" else sp.S.One
-    log_chi = logarithm({p: sp.simplify(v / x0) for p, v in chi.items()}, n - 1)
+    log_chi = logarithm({p: simplified(v / x0) for p, v in chi.items()}, n - 1)
     found = decay_of(gain, log_chi)
     near = "0" if where == 0 else "K*"
     regime = f"critical: power-law approach of K to {near}"
@@ -534,7 +534,7 @@ def first_terms(gain: sp.Expr) -> tuple[Law, list[Term]]:
     """The expansion of K' - K at K → 0 far enough to show its leading terms; none up to K^13 means none at all."""
     for order in (3, 6, 13):
         law = at_zero(gain, order)
-        terms = [t for t in law.terms if sp.simplify(t.coefficient) != 0]
+        terms = [t for t in law.terms if simplified(t.coefficient) != 0]
         if terms or law.remainder in ("zero", "exponential"):
             break
     return law, terms
@@ -558,7 +558,7 @@ def logarithmic_law(step, chi, quantity) -> DepthLaw:
     flat = at_zero(chi, 1).coefficient(0)
     if flat != 1 or small is None or small.rate != lead.rate or small.power != lead.power - 1:
         raise MeanFieldError("K falls logarithmically; the law of J for this chi_J is not derived yet.")
-    power = sp.simplify(small.coefficient / lead.coefficient)
+    power = simplified(small.coefficient / lead.coefficient)
     law = Law(K, sp.S.Zero, (Term(power, logs=sp.S.One), Term(CONSTANT)), "smaller")
     return _stated("J", law, regime + f": J ~ K^{power} with K ~ {-lead.rate}/log(l)")
 
@@ -625,7 +625,7 @@ def _at_rest(start, chi, quantity) -> DepthLaw:
     if quantity == "K":
         return _stated("K", _finish([Term(start)], "zero"), regime)
     x = closed(chi.subs(K, start))
-    rate = sp.simplify(sp.log(x))
+    rate = simplified(sp.log(x))
     if rate == 0:
         return _stated("J", _finish([], "zero"), regime + ", J stays 1")
     return _stated("J", _finish([Term(rate, sp.S.One)], "zero"), regime)

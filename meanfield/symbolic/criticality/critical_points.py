@@ -19,7 +19,7 @@ from meanfield.base.answers.latex import aligned, joined, solution_tex
 from meanfield.base.answers.named import Formulas, given_values, values_by_name
 from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.answers.results import Solution, Status, Term, one_line
-from meanfield.base.symbols import J, K, Z, factored, sigma_b, sigma_w
+from meanfield.base.symbols import J, K, Z, factored, sigma_b, sigma_w, simplified
 from meanfield.functions import balls
 from meanfield.functions.piecewise import at, jump, pieces
 from meanfield.functions.signs import Masses
@@ -233,7 +233,7 @@ def curvature(f: sp.Expr) -> tuple[sp.Expr, Masses]:
     for b, left, right in zip(slope.breaks, slope.exprs, slope.exprs[1:]):
         value = at(before[b], Z[0], b)
         if not is_zero(value):  # where f is 0 its slope may even be infinite: f f′ is 0 while ⟨f′²⟩ is finite
-            masses.append((b, sp.simplify(value * jump(left, right, Z[0], b))))
+            masses.append((b, simplified(value * jump(left, right, Z[0], b))))
     return g, tuple((b, w) for b, w in masses if w != 0)
 
 
@@ -336,7 +336,7 @@ def _same(value: Solution, number: sp.Expr) -> bool | None:
     """Whether a coordinate of a point is a number; None where that is not decided."""
     gap = value.value - number
     if gap.free_symbols:
-        return True if sp.simplify(gap) == 0 else None
+        return True if simplified(gap) == 0 else None
     if value.status is Status.EXACT:
         return is_zero(gap)
     return None if abs(float(gap)) <= (value.error or 0.0) else False
@@ -356,20 +356,20 @@ def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
     """K* = 0: f(0) = 0 with slopes that are not both 0, at σ_w² = (1 - μ²)/⟨f′²⟩_{0}, σ_b = 0."""
     p = pieces(f, Z[0])
     left, right = p.around_zero()
-    if sp.simplify(right.subs(Z[0], 0)) != 0 or sp.simplify(left.subs(Z[0], 0)) != 0:
+    if simplified(right.subs(Z[0], 0)) != 0 or simplified(left.subs(Z[0], 0)) != 0:
         return []
     slopes = [_slope_at_origin(e, side) for e, side in ((left, -1), (right, 1))]
     if any(e.is_infinite for e in slopes):  # chi_J is infinite there whatever σ_w is
         return []
-    square = sp.simplify(sum(e**2 for e in slopes) / 2)
+    square = simplified(sum(e**2 for e in slopes) / 2)
     if square == 0:
         return []
-    s = sp.simplify((1 - mu**2) / square)
+    s = simplified((1 - mu**2) / square)
     recursion = one_input(block).only("K", "J").subs({sigma_w: sp.sqrt(s), sigma_b: 0})
     origin, w, b = (Solution(v, Status.EXACT) for v in (sp.S.Zero, sp.sqrt(s), sp.S.Zero))
     step, chi = recursion["K"], sp.diff(recursion["J"], J)
     gain = sp.expand(step - K)
-    if sp.simplify(closed(gain)) == 0:
+    if simplified(closed(gain)) == 0:
         zero = Solution(sp.S.Zero, Status.EXACT)
         free = Solution(K, Status.EXACT, None, "every K is fixed")
         return [CriticalPoint(free, w, b, "scale-invariant", zeta_K=sp.S.Zero, approach=Approach(zeta=zero))]
@@ -378,11 +378,11 @@ def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
         laws = [logarithmic_law(step, chi, q) for q in "KJ"]
         known = Approach(law_K=laws[0], law_J=laws[1])
         return [CriticalPoint(origin, w, b, "logarithmic", zeta_K=sp.S.Zero, approach=known)]
-    n, lead = terms[0].power, sp.simplify(terms[0].coefficient)
+    n, lead = terms[0].power, simplified(terms[0].coefficient)
     law = at_zero(gain, max(3, int(sp.ceiling(2 * n - 1))))
-    series = {t.power: sp.simplify(t.coefficient) for t in law.terms if sp.simplify(t.coefficient) != 0}
+    series = {t.power: simplified(t.coefficient) for t in law.terms if simplified(t.coefficient) != 0}
     chis = {t.power: t.coefficient for t in at_zero(chi, max(3, int(sp.ceiling(n - 1)))).terms}
-    d_1 = Solution(sp.simplify(-chis.get(sp.S.One, sp.S.Zero)), Status.EXACT)
+    d_1 = Solution(simplified(-chis.get(sp.S.One, sp.S.Zero)), Status.EXACT)
     c_n = Solution(-lead, Status.EXACT)
     of_parameters = lead.free_symbols - mu.free_symbols
     falls = lead.is_nonpositive or False if of_parameters else is_negative(lead)  # it is not 0: it leads
@@ -405,7 +405,7 @@ def _slope_at_origin(piece: sp.Expr, side: int) -> sp.Expr:
     if not slope.has(sp.nan, sp.zoo, sp.oo):
         return slope
     t = sp.Dummy("t", positive=True)
-    return sp.limit(sp.simplify(piece.subs(Z[0], side * t).diff(t)), t, 0, "+")
+    return sp.limit(simplified(piece.subs(Z[0], side * t).diff(t)), t, 0, "+")
 
 
 def _at_root(root: RootInterval, a, slope, mu) -> CriticalPoint:
@@ -449,8 +449,8 @@ def _value(root: RootInterval, e, square_root=False, exact=False, digits=DIGITS)
     """The value at the root; the factor (1 - μ²) may be symbolic and stays outside the ball."""
     outer, inner = e.as_independent(K, Average, as_Add=False)
     if (exact or isinstance(root.exact, sp.Rational)) and root.exact is not None and not closed(inner).has(Average):
-        value = outer * (closed(inner) if square_root else sp.simplify(closed(inner))).subs(K, root.exact)
-        return Solution(sp.sqrt(value) if square_root else sp.radsimp(sp.simplify(value)), Status.EXACT)
+        value = outer * (closed(inner) if square_root else simplified(closed(inner))).subs(K, root.exact)
+        return Solution(sp.sqrt(value) if square_root else sp.radsimp(simplified(value)), Status.EXACT)
     ball = value_at(inner, root, digits)
     with balls.precision(200):
         found = from_ball(ball if not square_root else ball.sqrt())

@@ -19,7 +19,7 @@ from meanfield.base.answers.latex import aligned, joined, solution_tex
 from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.answers.results import InfiniteAverage, MeanFieldError, Solution, Status, one_line
 from meanfield.base.progress import doing
-from meanfield.base.symbols import Q0, J, K, parameter
+from meanfield.base.symbols import Q0, J, K, parameter, simplified
 from meanfield.functions import balls
 from meanfield.functions.reading.parser import expression
 from meanfield.symbolic.averages.expansions.expansion import at_zero
@@ -308,7 +308,7 @@ def _in(shared: tuple[sp.Expr, sp.Expr], gain: sp.Expr) -> Zeros:
     roots, passed, unsure = [], 0, False
     for r in found.roots:
         if r.lo >= beta:
-            exact = None if r.exact is None else sp.simplify((r.exact - beta) / alpha)
+            exact = None if r.exact is None else simplified((r.exact - beta) / alpha)
             slack = sp.Rational(1, 10**100)  # outwards, by more than the rounding to 120 digits
             ends = zip((r.lo, r.hi), (1 - slack, 1 + slack))
             lo, hi = (sp.Rational(sp.N((e - beta) / alpha, 120)) * out for e, out in ends)
@@ -335,7 +335,7 @@ def _over(shared: tuple[sp.Expr, sp.Expr], e: sp.Expr) -> sp.Expr:
 
 def _neutral(chi) -> FixedPoints:
     here = Solution(K, Status.EXACT, None, "every K is fixed: the map is the identity")
-    chi_j = Solution(sp.simplify(closed(chi)), Status.EXACT) if chi not in (None, sp.oo) else no_chi()
+    chi_j = Solution(simplified(closed(chi)), Status.EXACT) if chi not in (None, sp.oo) else no_chi()
     point = FixedPoint(here, chi_j, Solution(sp.S.One, Status.EXACT), "neutral")
     return FixedPoints((point,), Status.EXACT, "K' = K for every K")
 
@@ -346,7 +346,7 @@ def no_chi() -> Solution:
 
 def _affine(c, r, step, chi) -> FixedPoints:
     """K' = c + rK for every K."""
-    c, r = (sp.simplify(closed(e)) if closed(e) != e or not e.is_Rational else e for e in (c, r))
+    c, r = (simplified(closed(e)) if closed(e) != e or not e.is_Rational else e for e in (c, r))
     rise, start = _sign_of(r - 1), _sign_of(c)
     if rise is None or start is None:
         raise MeanFieldError(f"K' = {c} + ({r}) K, and the digits do not decide whether {r} is 1 or {c} is 0.")
@@ -367,12 +367,12 @@ def _affine(c, r, step, chi) -> FixedPoints:
         return FixedPoints((point,), Status.EXACT, f"{words} is linear and {ending}", here if rise > 0 else None)
     if rise >= 0:
         return FixedPoints((), Status.EXACT, words + ", which grows without bound", (sp.S.Zero, sp.oo))
-    exact = sp.simplify(c / (1 - r))
+    exact = simplified(c / (1 - r))
     value = Solution(exact, Status.EXACT) if not exact.has(Average) else from_ball(balls.certified(exact, DIGITS))
     chi_j = no_chi()
     if chi not in (None, sp.oo):
         at = closed(chi.subs(K, exact))
-        simple = sp.simplify(at) if not at.has(Average) else at
+        simple = simplified(at) if not at.has(Average) else at
         chi_j = Solution(simple, Status.EXACT) if not simple.has(Average) else slope_of_number(simple)
     point = FixedPoint(value, chi_j, Solution(r, Status.EXACT), "stable", (sp.S.Zero, sp.oo))
     return FixedPoints((point,), Status.EXACT, "K' is linear in K: one fixed point, reached from every K")
@@ -384,7 +384,7 @@ def _number(e: sp.Expr) -> str:
 
 def _sign_of(e: sp.Expr) -> int | None:
     """The sign of a constant, 0 where it simplifies to 0; None where its digits decide nothing."""
-    e = sp.simplify(e)
+    e = simplified(e)
     if e == 0:
         return 0
     value = balls.certified(e, 60)
@@ -505,7 +505,7 @@ def _exactly(gain: sp.Expr, slope: sp.Expr, root: RootInterval) -> Solution:
     form = closed(slope)
     if form.has(Average):
         return slope_at(gain, slope, root)
-    return Solution(sp.simplify(form.subs(K, root.exact)), Status.EXACT)
+    return Solution(simplified(form.subs(K, root.exact)), Status.EXACT)
 
 
 def _stability(sign: int) -> str:
@@ -524,7 +524,7 @@ def _limits_at_zero(slope, chi) -> tuple[Solution, Solution]:
             if any(t.power < 0 for t in law.terms):
                 out.append(Solution(sp.oo, Status.EXACT, None, "the slope of the map is infinite at K = 0"))
                 continue
-            out.append(Solution(sp.simplify(law.coefficient(0)), Status.EXACT))
+            out.append(Solution(simplified(law.coefficient(0)), Status.EXACT))
         except InfiniteAverage as error:
             out.append(Solution(sp.oo, Status.NONEXISTENT, None, str(error)))
         except MeanFieldError as error:

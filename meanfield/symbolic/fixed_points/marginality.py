@@ -10,7 +10,7 @@ import sympy as sp
 from flint import arb
 
 from meanfield.base.answers.results import MeanFieldError, Solution, Status
-from meanfield.base.symbols import K
+from meanfield.base.symbols import K, simplified
 from meanfield.functions import balls, zeros
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.fixed_points.certified_roots import RootInterval, from_ball, sharpened, value_at
@@ -27,7 +27,7 @@ def slope_at(gain: sp.Expr, slope: sp.Expr, root: RootInterval) -> Solution:
     that the sign of χ - 1 and its first digits are known, as far as `LADDER` reaches."""
     form = closed(slope)
     if not form.has(K) and not form.has(Average):
-        return Solution(sp.simplify(form), Status.EXACT)
+        return Solution(simplified(form), Status.EXACT)
     gap = arb.nan()
     for step, digits in enumerate(LADDER):
         if step:
