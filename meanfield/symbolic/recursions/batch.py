@@ -240,7 +240,8 @@ def _normalized(x: Coordinate, walk: Walk) -> Coordinate:
         V = law.cov[0] - law.cov[2]
         grams = {n: ((own - between) / V, (own - between) / V, sp.S.Zero) for n, (own, _, between) in law.grams.items()}
         grams = {n: tuple(sp.oo if e.has(sp.oo) else e for e in g) for n, g in grams.items()}
-        return gaussian(Gaussian(2, (sp.S.One, sp.S.One, sp.S.Zero), grams))
+        passed: dict[object, tuple[sp.Expr, ...] | None] = dict.fromkeys(law.passed)
+        return gaussian(Gaussian(2, (sp.S.One, sp.S.One, sp.S.Zero), grams, passed=passed))
     if size is not None:
         raise MeanFieldError(
             f"A BatchNorm of a function of z over a batch of {size} was asked for: its mean and variance depend on "

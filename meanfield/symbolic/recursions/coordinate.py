@@ -40,6 +40,8 @@ class Gaussian:
     positions, ⟨(z_a - z_b)²⟩ as a multiple of its value `distance` at the block's start, where it is carried;
     norm_difference: ⟨z_a² - z_b²⟩/√distance, None or 0 where both have one variance; turned: the share of directions in
     `apart`, 2(sd(z_a) sd(z_b) - ⟨z_a z_b⟩), which goes with `norm_difference` and is made of positive terms as it is.
+    passed: for the z that entered each Residual around this place, the factors by which it is still in this z, beside
+    what is independent of it; None where something of it is, but no multiple.
     """
 
     positions: int
@@ -48,6 +50,7 @@ class Gaussian:
     apart: sp.Expr | None = None
     norm_difference: sp.Expr | None = None
     turned: sp.Expr | None = None
+    passed: dict[object, Exprs | None] = field(default_factory=dict, compare=False)
 
     def variance(self, p: int) -> sp.Expr:
         return self.cov[p]
@@ -164,8 +167,9 @@ class Coordinate:
         law = self.law
         assert law.apart is not None
         if not law.norm_difference:  # one variance
-            moved = sp.S.One if self.is_linear else stretch(self.functions[0], law.variance(0), law.apart)
-            return self.scales[0] ** 2 * moved * law.apart
+            if self.is_linear and self.scales[0] == self.scales[1]:
+                return self.scales[0] ** 2 * law.apart
+            return self.scales[0] ** 2 * stretch(self._shared(), law.variance(0), law.apart) * law.apart
         a, b = self.scales
         if self.is_linear and a != b:
             self._require_one_norm()
@@ -178,6 +182,7 @@ class Coordinate:
         """⟨x_a² - x_b²⟩/√distance."""
         law, (a, b) = self.law, self.scales
         if not law.norm_difference:
+            self._shared()
             return law.norm_difference
         if self.is_linear and a != b:
             self._require_one_norm()
@@ -203,7 +208,7 @@ class Coordinate:
     def _shared(self) -> sp.Expr:
         """f, where both positions have the same function, up to a constant factor that they have, too."""
         f, (a, b) = self.functions[0], self.scales
-        if self.functions[1].xreplace({Z[1]: Z[0]}) != f or a != b or any(self.shifts):
+        if self.functions[1].xreplace({Z[1]: Z[0]}) != f or a != b or self.shifts[0] != self.shifts[1]:
             raise MeanFieldError(
                 "The distance of two inputs of unequal norms is not available: behind a LayerNorm on activations each "
                 "of them has a function of its own, whose difference is not derived; ask for K_aa, K_bb and K_ab."

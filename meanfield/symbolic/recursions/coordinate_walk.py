@@ -168,7 +168,7 @@ class Walk:
             index = 1 + sum(s.name.startswith(f"{stem}[") for s, _ in self.lets)
             return self._let(f"{stem}[{index}]", e, **{"positive": (letter == "K" and pq[0] == pq[1]) or None})
 
-        return replace(x, law=x.law.map(name))
+        return replace(x, law=replace(x.law.map(name), passed=x.law.passed))
 
     def _let(self, name: str, e: sp.Expr, **assumptions: bool | None) -> sp.Expr:
         """A symbol for a long expression, a short one as it is."""
@@ -247,9 +247,13 @@ class Walk:
                 return tidy(x.scales[pq[0]] * x.scales[pq[1]] * e)
             return self.tangent(x, name, *pq)
 
+        passed = {
+            mark: None if factors is None else tuple(f * s for f, s in zip(factors, x.scales))
+            for mark, factors in x.law.passed.items()
+        }
         return replace(
             x,
-            law=x.law.map(scaled),
+            law=replace(x.law.map(scaled), passed=passed),
             scales=(sp.S.One,) * x.positions,
             gains=tuple(g * s for g, s in zip(x.gains, x.scales)),
             sources=tuple(tuple(a.xreplace(back) for a in one) for one in x.sources),

@@ -22,7 +22,16 @@ from meanfield.networks.records import (
     Scale,
     Sequential,
 )
-from meanfield.symbolic.recursions.coordinate import Coordinate, Gaussian, composed, gaussian, holds_state
+from meanfield.symbolic.recursions.coordinate import (
+    Coordinate,
+    Exprs,
+    Gaussian,
+    composed,
+    gaussian,
+    holds_state,
+    pairs,
+    tidy,
+)
 from meanfield.symbolic.recursions.coordinate_walk import OpenTangent, Walk, refusal, rule
 
 
@@ -173,12 +182,13 @@ def _projection(block: Projection, x: Coordinate, walk: Walk) -> Coordinate:
             "A Projection takes a Gaussian to a Gaussian of the same law, but it is given φ(z) or the output of a "
             "trained LayerNorm; put it where a block begins, or take Dense(sigma_w=1, sigma_b=0)."
         )
-    return x
+    return replace(x, law=replace(x.law, passed={}))
 
 
 @rule(Residual)
 def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
-    """x → branch(x) + μ shortcut(x): independent where one of the two has fresh weights, else functions of one z."""
+    """x → branch(x) + μ shortcut(x): without fresh weights functions of one z, else Gaussians that have in common what
+    both let through of z."""
     strength = walk.number(block.mu)
     shortcut = block.shortcut or Sequential(())
     mixes = has_dense(block.branch), has_dense(shortcut)
@@ -192,8 +202,10 @@ def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
     x = walk.named(walk.as_gaussian(x))
     if x.sources and not all(mixes):
         raise OpenTangent
+    mark = object()
+    entered = replace(x.law, passed={**x.law.passed, mark: (sp.S.One,) * x.positions})
     # where both ways have a Dense, each adds its own share of what trains before them
-    ends = [walk.as_gaussian(walk(part, x)) for part in (block.branch, shortcut)]
+    ends = [walk.as_gaussian(walk(part, replace(x, law=entered))) for part in (block.branch, shortcut)]
     if all(end.is_linear for end in ends) and any(end.sources for end in ends):
         raise OpenTangent
     for end in ends:
@@ -203,6 +215,15 @@ def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
                 "the Nonlinearity inside the branch and end the branch with Dense()."
             )
     new, old = (end.law for end in ends)
+    total = _sum(new, old, strength)
+    factors = _in_common(new, old, mark, strength, walk)
+    if factors is not None:
+        total = _with_shared(total, entered, factors)
+    return gaussian(replace(total, passed=_passed(new, old, strength, mark)))
+
+
+def _sum(new: Gaussian, old: Gaussian, strength: sp.Expr) -> Gaussian:
+    """The law of z + μ z′ of independent Gaussians."""
 
     def added(entries, others):
         return tuple(sp.oo if sp.oo in (a, b) else a + strength**2 * b for a, b in zip(entries, others))
@@ -212,7 +233,70 @@ def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
     both = [None if a is None or b is None else a + strength**2 * b for a, b in pairs_of]
     if new.turned is not None and old.turned is not None:
         both.append(new.turned + strength**2 * old.turned + _turned_by_skip(new, old, strength))
-    return gaussian(Gaussian(x.positions, added(new.cov, old.cov), grams, *both))
+    return Gaussian(new.positions, added(new.cov, old.cov), grams, *both)
+
+
+def _in_common(new: Gaussian, old: Gaussian, mark: object, strength: sp.Expr, walk: Walk) -> Exprs | None:
+    """μ m_p m′_q + μ m_q m′_p over the entries, m and m′ the factors by which the two ways let z through; None where
+    one of them lets nothing through."""
+    if strength == 0 or mark not in new.passed or mark not in old.passed:
+        return None
+    one, other = new.passed[mark], old.passed[mark]
+    if one is None or other is None:
+        raise MeanFieldError(
+            "Both ways of a Residual let its input through, and one of them normalizes it over a batch: what the two "
+            "have in common is not derived; end one of them with Dense()."
+        )
+    if all(f == 0 for f in one) or all(f == 0 for f in other):
+        return None
+    if walk.share is not None and any(holds_state(f) for f in (*one, *other)):
+        raise MeanFieldError(
+            "J0 (an input of finite dimension) where both ways of a Residual let its input through, one of them "
+            "normalized, is not derived; ask for J."
+        )
+    return tuple(strength * (one[p] * other[q] + one[q] * other[p]) for p, q in pairs(new.positions))
+
+
+def _with_shared(law: Gaussian, z: Gaussian, factors: Exprs) -> Gaussian:
+    """The law of a sum that holds `factors` times the covariances of z, too."""
+
+    def added(entries, others):
+        return tuple(sp.oo if sp.oo in (a, b) else a + f * b for a, b, f in zip(entries, others, factors))
+
+    grams = {name: added(law.grams[name], z.grams[name]) for name in law.grams}
+    out = replace(law, cov=added(law.cov, z.cov), grams=grams)
+    if law.apart is None or z.apart is None:
+        return out
+    factor, *others = factors
+    if any(tidy(f - factor) != 0 for f in others):
+        raise MeanFieldError(
+            "The distance of two inputs is not available where both ways of a Residual let its input through by "
+            "factors that differ between the inputs; ask for K_aa, K_bb and K_ab."
+        )
+    out = replace(out, apart=law.apart + factor * z.apart)
+    if law.norm_difference is None or z.norm_difference is None:
+        return out
+    out = replace(out, norm_difference=law.norm_difference + factor * z.norm_difference)
+    if law.turned is None or z.turned is None:
+        return out
+    if z.norm_difference != 0 and not factor.is_nonnegative:
+        raise MeanFieldError(
+            "The distance of two inputs of unequal norms is not available where both ways of a Residual let its input "
+            "through with different signs; ask for K_aa, K_bb and K_ab."
+        )
+    moved = _turned_by_skip(law, z, sp.sqrt(factor)) if factor.is_nonnegative else sp.S.Zero
+    return replace(out, turned=law.turned + factor * z.turned + moved)
+
+
+def _passed(new: Gaussian, old: Gaussian, strength: sp.Expr, mark: object) -> dict[object, Exprs | None]:
+    """What is left, in the sum, of each z that entered a Residual around this one."""
+    found: dict[object, Exprs | None] = {}
+    zero = (sp.S.Zero,) * new.positions
+    for one in dict.fromkeys((*new.passed, *old.passed)):
+        if one is not mark:
+            a, b = new.passed.get(one, zero), old.passed.get(one, zero)
+            found[one] = None if a is None or b is None else tuple(f + strength * g for f, g in zip(a, b))
+    return found
 
 
 def has_dense(block: Block) -> bool:
