@@ -180,7 +180,7 @@ class Coordinate:
 
     def norm_difference(self) -> sp.Expr:
         """⟨x_a² - x_b²⟩/√distance."""
-        law, (a, b) = self.law, self.scales
+        law, (a, b) = self.law, self.scales[:2]
         if not law.norm_difference:
             self._shared()
             return law.norm_difference
@@ -207,7 +207,7 @@ class Coordinate:
 
     def _shared(self) -> sp.Expr:
         """f, where both positions have the same function, up to a constant factor that they have, too."""
-        f, (a, b) = self.functions[0], self.scales
+        f, (a, b) = self.functions[0], self.scales[:2]
         if self.functions[1].xreplace({Z[1]: Z[0]}) != f or a != b or self.shifts[0] != self.shifts[1]:
             raise MeanFieldError(
                 "The distance of two inputs of unequal norms is not available: behind a LayerNorm on activations each "

@@ -105,6 +105,7 @@ def _linear(solver: Solver, regime: Regime, found: Tail) -> Pair:
 
 def _meeting(solver: Solver, regime: Regime, found: Tail) -> Pair:
     """K lives on its feedback: c goes to the root of c = (1 - s)κ(c) + s, or to 1 where that has no other."""
+    require_tails_that_part(found)
     share = regime.share
     pull = sp.oo if found.slope == sp.oo else (1 - share) * found.slope - 1
     sign = 1 if pull == sp.oo else solver.sign(pull) if not pull.free_symbols else sign_of(pull)
@@ -125,6 +126,15 @@ def _meeting(solver: Solver, regime: Regime, found: Tail) -> Pair:
     if regime.drive == "slow":
         return distance, added([_of_log(regime) ** (rate - 1), *_shared(solver, regime)], solver.oracle)
     return distance, _dying(solver, regime, regime.K.exponent * rate)
+
+
+def require_tails_that_part(found: Tail) -> None:
+    """Refuse a φ that is one constant at this end: κ = 1, and what parts two inputs is not in the tails."""
+    if found.d == 0 and found.odd == 0:
+        raise Undecided(
+            "φ tends to one number on both sides, so that two inputs meet; how fast depends on all of φ, and no law is "
+            "derived"
+        )
 
 
 def _own_share(solver: Solver, regime: Regime) -> sp.Expr:

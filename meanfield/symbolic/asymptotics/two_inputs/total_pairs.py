@@ -30,7 +30,7 @@ from meanfield.symbolic.asymptotics.log_growth import CONSTANT, Growth, regular
 from meanfield.symbolic.asymptotics.schedules.power_tails import Meeting, Tail, tail, unlike
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.asymptotics.schedules.residual import Solver
-from meanfield.symbolic.asymptotics.two_inputs.pair_laws import pair_laws
+from meanfield.symbolic.asymptotics.two_inputs.pair_laws import pair_laws, require_tails_that_part
 from meanfield.symbolic.averages.node import average
 
 PairGrowths = tuple[Growth | None, Growth | None, tuple[sp.Eq, ...]]
@@ -58,7 +58,7 @@ def _pair_growths(moves: Moves, regime: Regime) -> PairGrowths:
     if moves.sign(scale.kappa) == 0:
         return _still(moves, regime, scale)
     if _is_bounded(regime):
-        return regular(None), regime.K.of_unknown_size, ()
+        return regular(None), _unsized(regime.K), ()
     rate = rate_of_J(moves, scale)
     if rate.grows == 0 and rate.turn > 0 and regime.J is not None:
         _require_narrow(moves, scale)
@@ -87,6 +87,13 @@ def _has_free(law: Growth) -> bool:
     return law.constant is None or law.constant.has(CONSTANT)
 
 
+def _unsized(law: Growth) -> Growth:
+    """The law up to a factor that depends on the start, and not on t."""
+    if law.constant is None or not law.constant.has(t):
+        return law.of_unknown_size
+    return replace(law, constant=CONSTANT * law.constant.as_independent(t, as_Add=False)[1])
+
+
 def _by_distance(regime: Regime, distance: Growth) -> tuple[Growth, Growth]:
     return distance, (regime.K / distance).times(sp.Integer(2))
 
@@ -99,7 +106,7 @@ def _by_share(regime: Regime, c: sp.Expr) -> tuple[Growth, Growth]:
 def _slow(moves: Moves, regime: Regime) -> PairGrowths:
     """K grows as log L: the distance stays behind, as J is Θ(1)."""
     if _is_bounded(regime):
-        return regular(None), regime.K.of_unknown_size, ()
+        return regular(None), _unsized(regime.K), ()
     if regime.J is None:
         raise Undecided("how far two inputs part is not derived where J is made at every scale of l")
     _require_narrow(moves, moves.scales.scale())
@@ -223,6 +230,7 @@ def _meeting(moves: Moves, regime: Regime, scale: Scale, found: Tail | sp.Expr) 
         if isinstance(found, sp.Expr):
             c = (1 - share) * found + share
         else:
+            require_tails_that_part(found)
             c = Meeting(found.d, found.right, found.left, share).doit()
         if c != 0:
             return *_by_share(regime, c), ()
@@ -237,25 +245,26 @@ def _dying(moves: Moves, scale: Scale, found: Tail | sp.Expr, e: sp.Expr) -> Gro
     """c where it goes to 0, φ being odd far out: K_ab grows by the power κ′(0) of K, from where K begins to grow as
     l^e, or is what both inputs share, if that is more. None where K follows another line first, or two are of one
     order."""
-    branch, parts = moves.branch, [sp.S.Zero]
+    branch, parts = moves.branch, [(sp.S.Zero, sp.S.Zero)]  # powers of L and of t in K_ab
     try:
         if moves.sign(branch.w.fall) != 0 or not _grows_at_once(moves, scale.kappa, e):  # q is small before it is large
             return None
         if isinstance(found, Tail):
             x = (1 - found.d) / 2
-            parts = [scale.kappa / sp.hyperexpand(sp.hyper((x, x), (sp.Rational(3, 2),), 1))]
+            slope = 1 / sp.hyperexpand(sp.hyper((x, x), (sp.Rational(3, 2),), 1))
+            parts = [(scale.kappa * slope, e * slope)]
             if branch.b is not None:
-                parts.append(scale.kappa - branch.b.fall - scale.y)
+                parts.append((scale.kappa - branch.b.fall - scale.y, branch.w.beta - branch.b.beta))
         if branch.a is not None:
-            parts.append(1 - branch.a.fall)
-        if any(moves.sign(one - other) == 0 for one, other in combinations(parts, 2)):
+            parts.append((1 - branch.a.fall, 1 - branch.a.beta))
+        if any(moves.sign(one - other) == 0 for (one, _), (other, _) in combinations(parts, 2)):
             return None
-        power = parts[0]
-        for one in parts[1:]:
-            power = one if moves.sign(one - power) > 0 else power
+        power, of_t = parts[0]
+        for one, other in parts[1:]:
+            power, of_t = (one, other) if moves.sign(one - power) > 0 else (power, of_t)
     except Undecided:
         return None
-    return regular(None, power - scale.kappa)
+    return regular(CONSTANT * t ** sp.expand(of_t - e), power - scale.kappa)
 
 
 def _grows_at_once(moves: Moves, kappa: sp.Expr, e: sp.Expr) -> bool:
@@ -286,7 +295,7 @@ def _exploding(moves: Moves, regime: Regime, scale: Scale) -> PairGrowths:
         raise Undecided("a source leaves 1 - c as large as the feedback's kink does; no law of two inputs is derived")
     if order < 0:  # nothing parts directions, or less than a source drew them together before
         gamma = regular(None, begun)
-        return (regime.K / gamma).of_unknown_size, gamma, ()
+        return _unsized(regime.K / gamma), gamma, ()
     rate = closing * W / (2 * (1 + W)) * t if moves.sign(rho - 1) == 0 else closing * W * t ** (1 - V) / (2 * (1 - V))
     gamma = regular(rate**2, sp.expand(2 * rho))
     return (regime.K / gamma).times(sp.Integer(2)), gamma, ()

@@ -10,6 +10,7 @@ import pytest
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+import meanfield as mf
 from meanfield import MeanFieldError
 from meanfield.symbolic.asymptotics.in_total_depth.total_equations import K_0, c_0, h, k, t
 from meanfield.symbolic.asymptotics.log_growth import CONSTANT, regular
@@ -238,3 +239,37 @@ def test_a_table_of_two_inputs():
     for total_v, total_a, power in (("2", "1/2", 0), ("1/2", "1/4", "1/4"), ("1/2", "2", "1/2")):
         row = table.at(total_v=total_v, total_a=total_a)
         assert row["distance"].exponent == sp.Rational(power), (total_v, total_a, row)
+
+
+SHAPES = {
+    "a source": ("erf", {"total_v": 1}, {"sigma_a": 1}, 0.02),
+    "waves": ("sin", {"total_v": "1/2"}, {"sigma_a": 0}, 0.02),
+    "an odd power": ("erf", {"total_v": "1/2"}, {"sigma_a": 0}, 0.05),
+}
+
+
+@pytest.mark.parametrize("which", SHAPES)
+def test_gamma_of_unknown_size_keeps_its_shape_in_t(which):
+    """γ = C·f(t)·L^p, whose C no block before knows: t was lost in it. Against 8000 blocks; control: no f(t)."""
+    phi, scheduled, sigma_a, near = SHAPES[which]
+    theory, depth = mf.derive(phi, architecture="full_residual", **scheduled), 8000
+    at = {"sigma_v": 1, "sigma_w": 1, "sigma_b": 0, **sigma_a}
+    law = theory.depth_law("gamma", correlation=0.3, **at)
+    gamma = np.asarray(theory.propagate(depth=depth + 1, correlation=0.3, quantities=("gamma",), **at).gamma)
+    found = gamma[[depth // 4, depth // 2]] / gamma[depth]
+    told = [float(law.at(depth, C=1, t=t) / law.at(depth, C=1, t=1)) for t in (0.25, 0.5)]
+    np.testing.assert_allclose(told, found, rtol=near)
+    assert abs(found[0] - 1) > 4 * near, "control"
+
+
+@pytest.mark.parametrize("phi", ["erf(z)**2", "abs(tanh(z))", "1 + exp(-z**2)"])
+@pytest.mark.parametrize("scheduled", [{"beta_v": "1/3"}, {"total_v": "1/2"}])
+def test_tails_of_one_constant_say_no_law_of_two_inputs(phi, scheduled):
+    """κ(c) = 1 has no root below 1: a number next to 1 was printed, so that γ was 2e18."""
+    theory = mf.derive(phi, architecture="full_residual", **scheduled)
+    at = {"sigma_v": 1, "sigma_w": 1, "sigma_a": 0, "sigma_b": 0}
+    for quantity in ("distance", "gamma"):
+        with pytest.raises(mf.MeanFieldError):
+            theory.depth_law(quantity, correlation=0.3, **at)
+    run = theory.propagate(depth=2000, correlation=0.3, quantities=("c",), **at)
+    assert 0.01 < 1 - run.c[-1] < 1 - run.c[200], "control: c tends to 1, slowly"
