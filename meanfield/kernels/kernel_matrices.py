@@ -118,7 +118,7 @@ class KernelOperator:
 
     def matmat(self, v) -> np.ndarray:
         """K v for the columns of v, (m, k)."""
-        v = np.asarray(v, dtype=float)
+        v = _numbers(v)
         if v.ndim != 2 or v.shape[0] != self.shape[1]:
             raise MeanFieldError(
                 f"A product of a kernel of shape {self.shape} with an array of shape {v.shape} is not available: its "
@@ -131,7 +131,7 @@ class KernelOperator:
 
     def matvec(self, v) -> np.ndarray:
         """K v of one vector."""
-        v = np.asarray(v, dtype=float)
+        v = _numbers(v)
         found = self.matmat(v.reshape(-1, 1))
         return found[:, 0] if v.ndim == 1 else found
 
@@ -149,6 +149,13 @@ class KernelOperator:
 
     def __repr__(self) -> str:
         return one_line("KernelOperator", f"{self._work.quantities[0]}; {self.shape[0]} × {self.shape[1]}")
+
+
+def _numbers(v) -> np.ndarray:
+    try:
+        return np.asarray(v, dtype=float)
+    except (TypeError, ValueError):
+        raise MeanFieldError(f"A kernel is multiplied with an array of numbers, but {shown(v)} was given.") from None
 
 
 def computed(

@@ -516,6 +516,8 @@ def higher_order_law_of(branch: Branch, asked: str, order: int) -> ScheduledLaw:
         where = "behind a LayerNorm" if branch.norm else "where variances fall with the total depth (total=)"
         raise MeanFieldError(f"Further terms (order={order}) are not derived {where}; leave order out.")
     (name,) = named_quantities((asked,))[:1]
+    if name not in ("K", "K[1]"):
+        _ = branch.slope  # refused where it is infinite
     solver = Solver(branch, At({}), name not in ("K", "K[1]"))
     regimes = solver.regimes()
     if len(regimes) > 1:

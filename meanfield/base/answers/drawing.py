@@ -223,6 +223,8 @@ def _chosen_names(
 ) -> tuple[tuple[str, ...], list[Axes] | None]:
     """(names to draw, Axes that were given): the usual names unless some are asked for, of which given Axes show the
     first. Raises: MeanFieldError for a name that is not known."""
+    if quantities is not None and not isinstance(quantities, Iterable):
+        raise MeanFieldError(f"quantities= of a plot are names, but {quantities!r} was given.")
     names = tuple(quantities or usual)
     given = None if ax is None else list(ax) if isinstance(ax, Iterable) else [ax]
     if given is not None and quantities is None:

@@ -93,6 +93,8 @@ class Result:
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """`data()` as JSON text with the name of the result; path: a file that is written, too, whole or not at all."""
+        if path is not None:
+            refuse_no_path(path, "The file of a result")
         package: Any = sys.modules["meanfield"]
         head = {"schema": 1, "meanfield": package.__version__, "result": type(self).__name__}
         text = json.dumps({**head, "data": plain(self.data())}, indent=1, ensure_ascii=False, allow_nan=False)

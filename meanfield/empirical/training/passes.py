@@ -122,7 +122,8 @@ class Trainee:
                 n = one.shape[1] if one.name == "W" else 1
                 which = 0 if one.name == "W" else 1
                 array = array * (self.weights.deviations(dense, name.layer)[which] / math.sqrt(n))
-                rate = self.weights.steps(dense, name.layer)[which] ** 2 / n
+                step = self.weights.steps(dense, name.layer)[which]
+                rate = step * step / n
             elif one.name == "W":  # of a projection
                 array = array / math.sqrt(one.shape[1])
             every[name] = array

@@ -46,6 +46,9 @@ class GainTable(Result):
 
     def decimals(self, name: str) -> str:
         """A number of this result as text, all its `digits`, "" where it has none."""
+        known = (*self.names, *self.moments)
+        if name not in known:
+            raise MeanFieldError(f"No number here is called {shown(name)}; there are {', '.join(known)}.")
         return decimals_of(getattr(self, name), self.digits)
 
     def torch(self) -> str:
