@@ -149,6 +149,16 @@ class Described(Result):
             name=self.name if name is None else name, **own,
         )  # fmt: skip
 
+    def at_tokens(self, tokens: int) -> Self:
+        """The same recipe for so many tokens, where a law holds their number T; else itself."""
+        if tokens == self.context or not any(law.holds("T") for law in self.laws.values()):
+            return self
+        own = {f: getattr(self, f) for f in ("vocabulary", "tied", "input_norm", "final_norm", "notes")}
+        return type(self)(
+            self.architecture, self.laws, depth=self.depth, width=self.width, context=tokens, source=self.source,
+            name=self.name, **own,
+        )  # fmt: skip
+
     def torch(self) -> str:
         """Code for PyTorch: `init_(weight, kind, block)` draws one matrix in place, as this recipe does."""
         return "\n".join(_torch(self))

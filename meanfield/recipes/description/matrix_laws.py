@@ -83,6 +83,10 @@ class Law:
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
             raise MeanFieldError(f"A law is cut at a number > 0 of deviations, but {shown(given)} was given.")
 
+    def holds(self, letter: str) -> bool:
+        """Whether the law depends on this size."""
+        return letter in _LETTER.findall(f"{self.deviation} {self.multiplier}")
+
     def written(self, sizes: Mapping[str, object]) -> str:
         """The parameter with these sizes in their places, as text."""
         return with_sizes(self.deviation, sizes)
@@ -126,7 +130,7 @@ class Law:
 
     def power(self, sizes: Mapping[str, object]) -> Number:
         """p where the deviation goes as l^−p/2 with the number l of the block, as a `Schedule` has it."""
-        if "l" not in _LETTER.findall(self.deviation + " " + self.multiplier):
+        if not self.holds("l"):
             return 0
         one, two, three = (self.true_deviation({**sizes, "l": at}) for at in (1, 2, 3))
         if not one > 0 or not 0 < two <= one:

@@ -136,10 +136,12 @@ def report_of(recipe: Described, *, tokens: object, draws: object, seed: object,
     if count > recipe.context:
         raise MeanFieldError(f"{count} tokens were to be followed, but the context of the recipe is {recipe.context}.")
     number, start = whole(draws, "draws", 2, 1 << 16), whole(seed, "seed", 0, 1 << 62)
-    one = run(recipe, tokens=count, draws=number, seed=start)
-    found = laws(recipe, count) if change else ()
-    helps = best_change(recipe, count, start) if change else None
-    return Report(recipe, one, found, findings(recipe, one, count), helps, count, number, assumed(recipe, count))
+    own = recipe.at_tokens(count)  # a law of T fits the tokens that are followed, not those that are left out
+    one = run(own, tokens=count, draws=number, seed=start)
+    found = laws(own, count) if change else ()
+    helps = best_change(own, count, start) if change else None
+    about = assumed(recipe, count) + ("" if own is recipe else f", laws of T at T = {count}")
+    return Report(recipe, one, found, findings(own, one, count), helps, count, number, about)
 
 
 def comparison(recipes: Sequence[Described], *, tokens: object, draws: object, seed: object) -> Comparison:

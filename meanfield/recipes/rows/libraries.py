@@ -58,7 +58,7 @@ ROWS = (
         "graphcore-research/unit-scaling unit_scaling/functional.py 223-262, 396-442, 506-532; _modules.py 430-540",
         notes=("its sums are divided so that each has variance 1; the record is the same network without these "
                "divisions, where embeddings are sqrt(L) and each branch adds 1.",
-               "what attention makes is multiplied by its fit for the whole context; follow as many tokens.")),
+               "what attention makes is multiplied by its fit for T tokens: of a report, those that are followed.")),
     RecipeRow("modded-nanogpt", Transformer("relu(z)**2", norm="rms", affine=False, rotary=True, qk_norm=True),
         each(LINEAR, "0", up=LINEAR, token=LINEAR), GPT2,
         "KellerJordan/modded-nanogpt records/track_1_short/2024-10-14_ModernArch/train_gpt2.py 149, 171", TIED,
