@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from meanfield.base.arguments import validated
+from meanfield.base.errors import MeanFieldError
+from meanfield.recipes.description.matrix_laws import law_of
 from meanfield.recipes.one_recipe import Recipe
 from meanfield.recipes.rows.catalog import row_of
-from meanfield.recipes.rows.recipe_row import made
+from meanfield.recipes.rows.recipe_row import RecipeRow, made
 
 
 @validated
@@ -28,4 +30,17 @@ def recipe(
     row = row_of(name)
     given = {"depth": depth, "width": width, "heads": heads, "hidden": hidden, "groups": groups, "context": context,
              "vocabulary": vocabulary, "std": std}  # fmt: skip
-    return made(Recipe, row, {k: v for k, v in given.items() if v is not None})
+    asked = {k: v for k, v in given.items() if v is not None}
+    _refuse_unused(name, row, asked)
+    return made(Recipe, row, asked)
+
+
+def _refuse_unused(name: str, row: RecipeRow, given: dict[str, object]) -> None:
+    """Refuse sizes that the recipe does not ask for."""
+    unused = [k for k in ("heads", "hidden") if k in given and k not in row.sizes]
+    unused += ["groups"] if "groups" in given and "heads" not in row.sizes else []
+    based = any(law_of(law, kind).holds("s") for kind, law in row.laws.items())
+    unused += ["std"] if "std" in given and not based else []
+    if unused:
+        says = "no law of its matrices is based on it" if unused[0] == "std" else "its network has none"
+        raise MeanFieldError(f"{unused[0]}= was given for {name}, where it changes nothing: {says}; leave it out.")
