@@ -7,7 +7,7 @@ from meanfield.base.errors import MeanFieldError
 from meanfield.recipes.description.matrix_laws import law_of
 from meanfield.recipes.one_recipe import Recipe
 from meanfield.recipes.rows.catalog import row_of
-from meanfield.recipes.rows.recipe_row import RecipeRow, made
+from meanfield.recipes.rows.recipe_row import made
 
 
 @validated
@@ -20,9 +20,10 @@ def recipe(
     depth: blocks, as configuration files count them. width: neurons of the stream. heads; hidden: neurons of the
     feed-forward branch; groups: heads of keys and values; context: tokens; vocabulary; std: the deviation that
     configuration files hold (initializer_range, .02 unless given). What is left out is that of a
-    usual model; of the heads, as many as keep their dimension (64, or that of the model). Returns a `Recipe`.
+    usual model; of the heads, as many as keep their dimension (64, or that of the model). Sizes are those of any recipe: what
+    a network does not have (heads of a Mixer) is not used. Returns a `Recipe`.
 
-    Raises: MeanFieldError for an unknown name and for sizes that do not fit. Source: each row's `source`.
+    Raises: MeanFieldError for an unknown name, for sizes that do not fit, and for std where no law is based on it. Source: each row's `source`.
 
     >>> recipe("gpt2", depth=48, width=1600, context=1024)
     Recipe('gpt2', depth=48, width=1600)
@@ -30,17 +31,8 @@ def recipe(
     row = row_of(name)
     given = {"depth": depth, "width": width, "heads": heads, "hidden": hidden, "groups": groups, "context": context,
              "vocabulary": vocabulary, "std": std}  # fmt: skip
-    asked = {k: v for k, v in given.items() if v is not None}
-    _refuse_unused(name, row, asked)
-    return made(Recipe, row, asked)
-
-
-def _refuse_unused(name: str, row: RecipeRow, given: dict[str, object]) -> None:
-    """Refuse sizes that the recipe does not ask for."""
-    unused = [k for k in ("heads", "hidden") if k in given and k not in row.sizes]
-    unused += ["groups"] if "groups" in given and "heads" not in row.sizes else []
-    based = any(law_of(law, kind).holds("s") for kind, law in row.laws.items())
-    unused += ["std"] if "std" in given and not based else []
-    if unused:
-        says = "no law of its matrices is based on it" if unused[0] == "std" else "its network has none"
-        raise MeanFieldError(f"{unused[0]}= was given for {name}, where it changes nothing: {says}; leave it out.")
+    if std is not None and not any(law_of(law, kind).holds("s") for kind, law in row.laws.items()):
+        raise MeanFieldError(
+            f"std= was given for {name}, where it changes nothing: no law of its matrices is based on it; leave it out."
+        )
+    return made(Recipe, row, {k: v for k, v in given.items() if v is not None})

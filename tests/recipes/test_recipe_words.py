@@ -5,17 +5,12 @@ import pytest
 import meanfield as mf
 
 
-@pytest.mark.parametrize(
-    ("name", "given"),
-    [("t5", {"std": 0.05}), ("siren", {"heads": 2}), ("mixer", {"heads": 2}), ("fixup", {"hidden": 99}),
-     ("kan", {"groups": 2})],
-)  # fmt: skip
-def test_sizes_that_change_nothing_are_refused(name, given):
-    (word,) = given
-    with pytest.raises(mf.MeanFieldError, match=f"{word}= was given for {name}, where it changes nothing"):
-        mf.recipe(name, depth=3, width=64, **given)
-    used = mf.recipe("gpt2", depth=3, width=64, **({"heads": 4} | given if word in ("groups", "heads") else given))
-    assert used.network != mf.recipe("gpt2", depth=3, width=64).network, "control: where there is use for it"
+@pytest.mark.parametrize("name", ["t5", "siren", "deepnorm", "mup", "pytorch"])
+def test_a_deviation_that_changes_nothing_is_refused(name):
+    with pytest.raises(mf.MeanFieldError, match=f"std= was given for {name}, where it changes nothing"):
+        mf.recipe(name, depth=3, width=64, std=0.05)
+    based, plain = (mf.recipe("gpt2", depth=3, width=64, **given) for given in ({"std": 0.05}, {}))
+    assert based.sigmas["query"] == pytest.approx(2.5 * plain.sigmas["query"]), "control: where a law is based on it"
 
 
 def test_a_law_of_the_number_of_tokens_is_that_of_those_followed():
