@@ -19,11 +19,12 @@ def recipe(
 
     depth: blocks, as configuration files count them. width: neurons of the stream. heads; hidden: neurons of the
     feed-forward branch; groups: heads of keys and values; context: tokens; vocabulary; std: the deviation that
-    configuration files hold (initializer_range, .02 unless given). What is left out is that of a
-    usual model; of the heads, as many as keep their dimension (64, or that of the model). Sizes are those of any recipe: what
-    a network does not have (heads of a Mixer) is not used. Returns a `Recipe`.
+    configuration files hold (initializer_range, .02 unless given). What is left out is that of a usual model; of the
+    heads, as many as keep their dimension (64, or that of the model). Sizes are those of any recipe: what a network
+    does not have (heads of a Mixer) is not used. Returns a `Recipe`.
 
-    Raises: MeanFieldError for an unknown name, for sizes that do not fit, and for std where no law is based on it. Source: each row's `source`.
+    Raises: MeanFieldError for an unknown name, for sizes that do not fit, and for std where no law is based on it.
+    Source: each row's `source`.
 
     >>> recipe("gpt2", depth=48, width=1600, context=1024)
     Recipe('gpt2', depth=48, width=1600)

@@ -664,9 +664,10 @@ class Theory(Maps):
         A Dense on tokens shares its matrix between the channels, so that a token's K is not the same in all networks,
         however wide. Given these matrices a channel is a Gaussian vector of its T tokens: its mean, its covariance and
         the Gram matrix of tangents are pushed through the block. Exact where every Dense on tokens acts on a Gaussian
-        (`answer.exact`); behind an activation a sum over tokens is taken as Gaussian, an error of order 1/T. The other
-        level, without draws, is `propagate` ("averaged"). The scores of a head of an Attention are drawn from their law
-        at its key_dim, its tangents averaged exactly; draws scatter as networks of so many heads do.
+        (`answer.exact`); behind an activation a sum over tokens is taken as Gaussian: an error of order 1/T where
+        tokens have nothing in common, and one that no T removes where they have (a correlation, biases before). The
+        other level, without draws, is `propagate` ("averaged"). The scores of a head of an Attention are drawn from
+        their law at its key_dim, its tangents averaged exactly; draws scatter as networks of so many heads do.
 
         tokens: T ≥ 2. draws ≥ 2; seed: of the draws, common to all σ's and depths. sigma_w, sigma_b ≥ 0: one number, or
         with layerwise=True one per layer. input_norm, correlation: |x|²/N_0 of a token, and the cosine of any two; or

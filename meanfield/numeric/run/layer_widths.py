@@ -145,9 +145,8 @@ def width_schedule(
 
 
 def _stabbed(rise: np.ndarray, width: int, room: float, multiple: int, fixed: str) -> list[int]:
-    """Widths going away from the fixed end, where log χ may differ from its value there by `room` in the direction in
-    which it tends to go."""
-    low, high = (-room, 0.0) if rise[-1] <= 0 else (0.0, room)
+    """Widths going away from the fixed end, where log χ may differ from its value there by `room` in all."""
+    low, high = _window(rise, room)
     done: list[int] = []
     kept, count = (width, width), 0
     for i, up in enumerate(rise):
@@ -161,6 +160,20 @@ def _stabbed(rise: np.ndarray, width: int, room: float, multiple: int, fixed: st
             both, count = wanted, 0
         kept, count = both, count + 1
     return done + [_nearest(kept, done)] * count
+
+
+def _window(rise: np.ndarray, room: float) -> tuple[float, float]:
+    """Where log χ may lie beside the fixed end: in the direction in which it tends to go, unless another interval of
+    this length keeps that end's width for longer. What comes after it is cut alike in all of them, and no later for
+    beginning earlier."""
+    low, high = (-room, 0.0) if rise[-1] <= 0 else (0.0, room)
+    lowest, highest = np.minimum.accumulate(rise), np.maximum.accumulate(rise)
+    longest = int((highest - lowest <= room * (1 + 1e-12)).sum())
+    usual = int(((lowest >= low - 1e-12) & (highest <= high + 1e-12)).sum())
+    if longest <= usual:
+        return low, high
+    least = float(lowest[longest - 1])
+    return least, least + room
 
 
 def _between(low: float, high: float, multiple: int) -> tuple[int, int]:

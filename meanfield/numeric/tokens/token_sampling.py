@@ -31,13 +31,14 @@ _FAR = 1e100  # a Gram matrix is rescaled beyond it
 class Sampled(Numbers):
     """K, K_ab, J and chi of `draws` draws of the token matrices and heads, at infinitely many channels and T tokens.
 
-    level: "sampled", as every answer of this theory is called, beside the "averaged" one of `propagate`. l: layers 1 …
-    depth. samples: K (mean square over tokens), K_ab (mean product over pairs of tokens) and log_J = log J^{1,l} (J
-    summed over perturbations of every token, per output) at layers 1 … depth, chi = J^{l,l+1} at layers 1 … depth − 1;
-    arrays (draws, layers). exact: whether every token Dense acts on a Gaussian; else a sum over the tokens is taken as
-    Gaussian, with an error of order 1/T. error: the largest error of an average over a pair of tokens, of the root mean
-    squares of its factors multiplied. mixes: whether there is a Dense on tokens or an Attention; if not, all draws are
-    alike. read: "mean", or "last" where all of it is that of the last token (K_ab: with the tokens before it).
+    level: "sampled", as every answer of this theory is called, beside the "averaged" one of `propagate`. l: layers
+    1 … depth. samples: K (mean square over tokens), K_ab (mean product over pairs of tokens) and log_J = log
+    J^{1,l} (J summed over perturbations of every token, per output) at layers 1 … depth, chi = J^{l,l+1} at layers
+    1 … depth − 1; arrays (draws, layers). exact: whether every token Dense acts on a Gaussian; else a sum over the
+    tokens is taken as Gaussian: right to order 1/T of tokens that have nothing in common, to no order of others.
+    error: the largest error of an average over a pair of tokens, of the root mean squares of its factors
+    multiplied. mixes: whether there is a Dense on tokens or an Attention; if not, all draws are alike. read:
+    "mean", or "last" where all of it is that of the last token (K_ab: with the tokens before it).
     """
 
     tokens: int

@@ -258,3 +258,27 @@ def test_on_the_command_line(capsys):
     with pytest.raises(SystemExit, match=r"^2$"):
         main(["widths", "tanh", "--residual", "--width", "64", "--depth", "9", *place])
     assert "Projection()" in capsys.readouterr().err
+
+
+def test_the_number_of_changes_is_the_least():
+    """Against the count that ranges of log J alone allow: groups of layers whose log J^{l,L} lies within the factor, as
+    long as may be from the fixed end on. log J that turns (σ_w = 3, 3, .5, 1) had one change more."""
+    from meanfield.numeric.run.layer_widths import width_schedule
+
+    rng, met = np.random.default_rng(0), 0
+    for _ in range(60):
+        log_G = np.cumsum(rng.normal(size=12) / 2)
+        log_G = log_G - log_G[-1]
+        for fixed in ("first", "last"):
+            along = log_G if fixed == "first" else log_G[::-1]
+            changes, low, high = 0, along[0], along[0]
+            for one in along:
+                low, high = min(low, one), max(high, one)
+                if high - low > math.log(2):
+                    changes, low, high = changes + 1, one, one
+            found = width_schedule(log_G, 1 << 12, 2.0, fixed, 1, ())
+            assert len(found.projections) == changes and found.spread < 2.01
+            met += found.widths[0 if fixed == "first" else -1] == 1 << 12
+    assert met == 120, "control: the fixed end keeps its width"
+    at = {"sigma_w": [3, 3, 0.5, 1], "sigma_b": 0, "layerwise": True}
+    assert len(mf.derive("tanh").width_schedule(width=1000, depth=4, factor=2, **at).projections) == 1
