@@ -1088,6 +1088,8 @@ class Theory(Maps):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
+        if hasattr(type(self), name):  # a rule of a user's own met an attribute that is not there: which one
+            return object.__getattribute__(self, name)
         verbs = [n for n in dir(type(self)) if not n.startswith("_")]
         raise AttributeError(absent("A Theory", name, [n for n in verbs if callable(getattr(type(self), n))]))
 
