@@ -13,14 +13,15 @@ from meanfield.base.answers.export import Result, plain
 from meanfield.base.answers.latex import tex
 from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.answers.results import MeanFieldError, Solution, Status, one_line
+from meanfield.base.arguments import choice, validated
 from meanfield.base.arguments import names as names_of
-from meanfield.base.arguments import validated
 from meanfield.base.symbols import K
 from meanfield.base.tex.prose import prose
 from meanfield.base.tex.tabular import booktabs, heading, table_width
 from meanfield.base.tex.width import TEXTWIDTH, column, width
 from meanfield.functions import balls
 from meanfield.functions.activations import activation
+from meanfield.networks.architectures import PRESETS
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.criticality.critical_points import CriticalPoint
 from meanfield.symbolic.fixed_points.certified_roots import from_ball
@@ -154,6 +155,7 @@ def summary(activations: str | Sequence[str], architectures: str | Sequence[str]
     """
     entries = []
     for architecture in names_of(architectures, "architectures"):
+        choice(architecture, "architecture", tuple(PRESETS))  # a misspelling is no network without critical points
         for phi in names_of(activations, "activations"):
             name = str(activation(phi))
             try:

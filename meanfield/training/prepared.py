@@ -220,7 +220,8 @@ def _parts(data: Data, loss: str) -> tuple[dict[str, DataPart], tuple[Any, ...],
     if missing:
         raise MeanFieldError(f"The class {min(missing)!r} of a test input is that of no training input.")
     if len(classes) < 2:
-        raise MeanFieldError(f"y has one class alone, {classes.tolist()[0]!r}; at least two are needed.")
+        targets = " (whole numbers are labels: give targets of a square loss as floats)" if loss == "mse" else ""
+        raise MeanFieldError(f"y has one class alone, {classes.tolist()[0]!r}; at least two are needed{targets}.")
     found = {}
     for name, (x, y) in given.items():
         places = np.searchsorted(classes, y)
