@@ -190,7 +190,7 @@ class Training(Numbers):
             tried = ", ".join(f"{k:g}: {v:.4g}" for k, v in self.rates.items())
             lines.append(f"loss on the held-out tenth by rate: {tried}")
         if self.classes and "mse" in self.about.split(", "):
-            lines.append(f"targets: one-hot rows of {len(self.classes)} labels (floats, and (n, k) arrays, are targets)")
+            lines.append(f"targets: one-hot rows of {len(self.classes)} labels (floats and (n, k) arrays are targets)")
         names = [n for n in self.values if n.split("/")[0] in SHOWN]
         lines.append(f"{'step':>8}" + "".join(f"  {name:>20}" for name in names[:3]))
         chosen = sorted({round(k * (len(self.steps) - 1) / 4) for k in range(5)})

@@ -14,7 +14,7 @@ def test_whole_numbers_under_square_loss_are_said_to_be_labels():
     labels, targets = (mf.train("erf", (X, y), **AT) for y in (codes, codes.astype(float)))
     assert "one-hot rows of 2 labels" in str(labels) and labels.classes == (-1, 1)
     assert "one-hot" not in str(targets) and targets.classes == (), "control"
-    with pytest.raises(mf.MeanFieldError, match="one class alone, 0.*give targets of a square loss as floats"):
+    with pytest.raises(mf.MeanFieldError, match=r"one class alone, 0.*give targets of a square loss as floats"):
         mf.train("erf", (X, np.zeros(12, dtype=int)), **AT)
     with pytest.raises(mf.MeanFieldError, match=r"one class alone, 0; at least two are needed\.$"):
         mf.train("erf", (X, np.zeros(12, dtype=int)), **(AT | {"loss": "cross_entropy"}))
