@@ -14,6 +14,7 @@ OWN = (
     Quantity("norm_of_J", r"\lambda^{\ell}", "logarithm of the norm of the Jacobian", read="log(J)/2"),
     Quantity("total", r"T^{\ell}", "sum of K over the layers before", step=("0", "total + K")),
     Quantity("drift", r"t^{\ell}", "sum of 1 - c over the layers before", step=("0", "drift + distance/(2*K)")),
+    Quantity("passed", r"p^{\ell}", "sum of J0 over the layers before", step=("0", "passed + J0")),
     Quantity("share", r"r^{\ell}", "share of a variance that is common", read="K_ab/K", degree=0),
     Quantity("plain_share", r"r^{\ell}", "the same, of which nobody says that it is a quotient", read="K_ab/K"),
     Quantity("excess", r"v^{\ell}", "V over K squared", read="V/K**2", degree=0),
@@ -47,6 +48,13 @@ def test_a_function_of_two_inputs_is_read_off_what_it_is_made_of():
     plain = TANH.propagate(**AT, correlation=0.3, quantities=("K", "K_ab"))
     assert_equal(run.K_ab, plain.K_ab)  # what stands beside it is what it was
     assert "own_variance" not in plain.quantities
+
+
+def test_a_map_of_what_is_carried_as_a_logarithm():
+    """J0 of an input of finite dimension: its value is made of its logarithm where a map holds it."""
+    run = TANH.propagate(**AT, quantities=("passed", "J0"), input_dimension=5)
+    np.testing.assert_allclose(run.passed[1:], np.cumsum(run.J0)[:-1], rtol=1e-14)
+    assert abs(run.passed[-1] - run.J0.sum()) > 1, "control: one layer more"
 
 
 def test_what_it_needs_is_carried_beside_it():

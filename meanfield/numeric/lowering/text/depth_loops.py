@@ -185,6 +185,8 @@ def _drivers(recursion: Recursion) -> list[StateVar]:
     for i, w in enumerate(recursion.state):
         free = set().union(*[step.pick([i]).free_symbols for step in recursion.steps])
         found |= {v for v in linear if w is not v and v.symbol in free}
+        if not w.encoding.relative:  # needs the value of what is carried as a logarithm
+            found |= {v for v in recursion.state if v.encoding.relative and v.symbol in free}
     return [v for v in recursion.state if v in found]
 
 
