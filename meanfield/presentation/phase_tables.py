@@ -218,7 +218,13 @@ class ScheduledLaw(Result):
                 f"The value of a law is not available: it holds {', '.join(solved)}, which the equations beside it "
                 "define; follow it with propagate(...)."
             )
-        log = sp.exp(sp.Float(self.log_at(math.log(depth), given)))
+        found = float(self.log_at(math.log(depth), given))
+        if math.isnan(found) and self.corrections is not None:  # the logarithm of what is below 0
+            since = "" if self.onset is None else f"; they fall in their order beyond {x.name} = {self.onset:.4g}"
+            raise MeanFieldError(
+                f"This law says nothing at {x.name} = {depth:g}: its further terms exceed the first{since}."
+            )
+        log = sp.exp(sp.Float(found))
         free = self.growth.constant is None and "C" not in given
         return log * CONSTANT if free else log
 

@@ -139,3 +139,21 @@ def test_further_terms_where_the_start_decides_c_are_refused(phi, sigma_w, quant
     run = theory.propagate(sigma_w=float(sp.Rational(sigma_w)), sigma_b=0, depth=2000, correlation=np.array([0.2, 0.5]),
                            quantities=("K", "c"))  # fmt: skip
     assert run.c[1, -1] - run.c[0, -1] > 0.01
+
+
+def test_a_law_below_zero_says_nothing():
+    """Further terms that exceed the first leave the logarithm of a negative number: nan was printed."""
+    law = mf.derive("log(1+exp(z))-1/2", residual=True).depth_law(
+        "c", sigma_w=".4", sigma_b=".1", correlation=".3", order=2
+    )
+    with pytest.raises(mf.MeanFieldError, match="says nothing at l = 30: its further terms exceed the first"):
+        law.at(30)
+    assert 0.9 < float(law.at(1000)) < 1, "control: where they fall"
+
+
+@pytest.mark.parametrize("quantity", ["c", "distance", "J"])
+def test_further_terms_where_phi_jumps_are_refused(quantity):
+    pair = {} if quantity == "J" else {"correlation": ".3"}
+    with pytest.raises(mf.MeanFieldError, match="every gradient is infinite; ask for K alone"):
+        mf.derive("sign(z)", residual=True).depth_law(quantity, sigma_w=1, sigma_b=".3", order=1, **pair)
+    assert "l" in str(mf.derive("sign(z)", residual=True).depth_law("K", sigma_w=1, sigma_b=".3", order=1)), "control"
