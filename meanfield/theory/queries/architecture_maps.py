@@ -47,7 +47,10 @@ class Maps:
         if self.batch is not None:
             object.__setattr__(self, "batch", batch_size(self.batch, self.block))
         if not activations_of(self.block) and not attends(self.block):
-            raise MeanFieldError("The architecture holds no Nonlinearity; wrap an activation in Nonlinearity(...).")
+            raise MeanFieldError(
+                "The architecture holds no Nonlinearity; wrap an activation in Nonlinearity(...), or put "
+                "Nonlinearity('z'), which changes nothing, beside a record that bends by itself."
+            )
 
     def __deepcopy__(self, memo: dict) -> Maps:
         """Itself: nothing about a theory changes, and what it has derived need not be derived again."""
