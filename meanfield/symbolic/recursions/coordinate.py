@@ -92,8 +92,9 @@ class Gaussian:
             return tuple(function(name, pq, e) for pq, e in zip(pairs(self.positions), entries))
 
         of_both = (("apart", self.apart), ("norm_difference", self.norm_difference), ("turned", self.turned))
-        both = [None if e is None else function(n, (0, 1), e) for n, e in of_both]
-        return Gaussian(self.positions, each("K", self.cov), {n: each(n, g) for n, g in self.grams.items()}, *both)
+        apart, leaning, turned = (None if e is None else function(n, (0, 1), e) for n, e in of_both)
+        grams = {n: each(n, g) for n, g in self.grams.items()}
+        return Gaussian(self.positions, each("K", self.cov), grams, apart, leaning, turned)
 
 
 def _once(method):

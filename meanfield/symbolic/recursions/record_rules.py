@@ -230,10 +230,11 @@ def _sum(new: Gaussian, old: Gaussian, strength: sp.Expr) -> Gaussian:
 
     grams = {name: added(new.grams[name], old.grams[name]) for name in new.grams}
     pairs_of = ((new.apart, old.apart), (new.norm_difference, old.norm_difference))
-    both = [None if a is None or b is None else a + strength**2 * b for a, b in pairs_of]
+    apart, leaning = (None if a is None or b is None else a + strength**2 * b for a, b in pairs_of)
+    turned = None
     if new.turned is not None and old.turned is not None:
-        both.append(new.turned + strength**2 * old.turned + _turned_by_skip(new, old, strength))
-    return Gaussian(new.positions, added(new.cov, old.cov), grams, *both)
+        turned = new.turned + strength**2 * old.turned + _turned_by_skip(new, old, strength)
+    return Gaussian(new.positions, added(new.cov, old.cov), grams, apart, leaning, turned)
 
 
 def _in_common(new: Gaussian, old: Gaussian, mark: object, strength: sp.Expr, walk: Walk) -> Exprs | None:

@@ -269,7 +269,7 @@ def test_tails_of_one_constant_say_no_law_of_two_inputs(phi, scheduled):
     theory = mf.derive(phi, architecture="full_residual", **scheduled)
     at = {"sigma_v": 1, "sigma_w": 1, "sigma_a": 0, "sigma_b": 0}
     for quantity in ("distance", "gamma"):
-        with pytest.raises(mf.MeanFieldError):
+        with pytest.raises(mf.MeanFieldError, match="tends to one number on both sides"):
             theory.depth_law(quantity, correlation=0.3, **at)
     run = theory.propagate(depth=2000, correlation=0.3, quantities=("c",), **at)
     assert 0.01 < 1 - run.c[-1] < 1 - run.c[200], "control: c tends to 1, slowly"
