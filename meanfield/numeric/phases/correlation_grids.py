@@ -98,7 +98,7 @@ class Plain:
             return np.ones(cells.K.shape, dtype=bool)
         found = np.empty(cells.K.shape, dtype=bool)
         for end, K, near in ((0.0, RESTING, NEAR), (math.inf, FAR[0], FARTHER)):
-            if (there := end == cells.K).any():
+            if np.any(there := np.equal(cells.K, end)):
                 logs = self.gaps.averages(np.full(len(LOOKS), K), np.array(LOOKS))
                 found[there] = np.abs(logs[:, 0] - logs[:, 1]).max() <= near
         return found

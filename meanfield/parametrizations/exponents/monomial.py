@@ -52,8 +52,9 @@ class Monomial:
         elif isinstance(given, str):
             text = given.strip().replace("^", "**")
         else:
-            finite = isinstance(given, float) and math.isfinite(given)
-            instead = f' ("{Fraction(given).limit_denominator(64)}")' if finite else ""
+            instead = ""
+            if isinstance(given, float) and math.isfinite(given):
+                instead = f' ("{Fraction(given).limit_denominator(64)}")'
             raise _refused(given, what, f"write a formula in n and L as text, with exact fractions{instead}")
         if len(text) > LONGEST:
             raise _refused(given, what, f"at most {LONGEST} characters are read")
