@@ -118,7 +118,7 @@ def main() -> None:
         return
     file = HERE / "results" / "solvers.json"
     rows = json.loads(file.read_text()) if file.exists() else []
-    rows = [r for r in rows if (r["solver"], r["rows"]) != (row["solver"], row["rows"])] + [row]
+    rows = [r for r in rows if any(r[k] != row[k] for k in ("solver", "rows", "rank"))] + [row]
     file.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
     file.with_suffix(".md").write_text(HEAD + "".join(f"| {' | '.join(map(str, r.values()))} |\n" for r in rows))
 
