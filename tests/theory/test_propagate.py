@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from fractions import Fraction
@@ -150,7 +151,7 @@ def test_source_can_be_read_and_names_the_forms():
 
 
 @pytest.mark.slow
-def test_second_process_compiles_nothing():
+def test_second_process_compiles_nothing(tmp_path):
     code = (
         "import sys; import meanfield as mf;"
         "t = mf.derive('tanh', residual=True);"
@@ -159,8 +160,9 @@ def test_second_process_compiles_nothing():
         "s = m.compiled.layers.stats;"
         "print('meanfield.numeric.lowering.generation' in sys.modules, bool(s.cache_hits), bool(s.cache_misses))"
     )
+    own = os.environ | {"MEANFIELD_CACHE": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
     outputs = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=own).stdout.split()
         for _ in range(2)
     ]
     assert outputs == [["True", "False", "True"], ["False", "True", "False"]]

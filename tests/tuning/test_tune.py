@@ -154,7 +154,7 @@ def gains(seed: int) -> bytes:
 @pytest.mark.slow
 def test_gains_do_not_know_threads_or_workers():
     """The same bytes with one thread and with two, of BLAS and of Numba, and in two workers at once."""
-    code = "from tests.test_tune import gains; print(gains(3).hex())"
+    code = "from tests.tuning.test_tune import gains; print(gains(3).hex())"
     found = set()
     for threads in ("1", "2"):
         env = os.environ | {f"{x}_NUM_THREADS": threads for x in ("OPENBLAS", "OMP", "MKL", "NUMBA")}
