@@ -23,14 +23,11 @@ HEAD = """# CPU benchmarks
 
 #: what the README shows: a benchmark → what it is called there
 SHORT = {
-    "test_cold[from meanfield": "derive and print all recursions of tanh with a skip, fresh process",
     "test_point[Theory.propagate]": "1000 layers of K and J of tanh with a skip, one point",
     "test_grid[tanh residual-5.0]": "the same over a grid of 300 × 300 points",
     "test_kernel": "K and Theta of 512 inputs, ten layers of erf, one thread",
-    "test_critical_points[gelu]": "all critical points of GELU, certified",
     "test_lazy": "100 networks of width 10⁴ and depth 100, exactly in law",
     "test_first_answer[meanfield critical": "`meanfield critical gelu`, first time, imports apart",
-    "test_first_answer[derive": "a first kernel of tanh, 16 inputs, imports apart",
 }
 TITLE = "| what | time | beside it | ratio |\n"  # where the table begins; it ends with the first empty line
 

@@ -104,6 +104,8 @@ def test_kernel(beside):
     ours = partial(derive("erf").kernel, X, depth=11, threads=1, **at)
     for one, other in zip((ours().K, ours().Theta), peer()):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
+    for _ in range(600):  # past what is interpreted: what each row brings, until that has cost what compiling does
+        ours()
     beside(ours, peer, "NumPy, closed forms", rounds=9)
 
 
@@ -147,7 +149,7 @@ def _numpy(phi, sigma_w, sigma_b, depth, spread=150.0):
 def test_point(beside, call):
     """1000 layers of (K, J) at one point, tanh residual: {call}"""
     lowered, peer = lower(TANH.recursion("K", "J")), lambda: _numpy("tanh residual", np.float64(1.0), 0.1, 1000, 30.0)
-    TANH.propagate(**POINT, depth=5000)  # past what is interpreted
+    TANH.propagate(**POINT, depth=10**7, every_layer=False)  # so many that compiling pays
     start, sigma = np.array([[1.01, 0.0]]), np.array([POINT[n] for n in lowered.parameters])[:, None, None]
     kernel = partial(lowered.run, start, np.broadcast_to(sigma, (2, 1, 999)), 1000, True, True)
     ours = kernel if call == "Lowered.run" else partial(TANH.propagate, **POINT, depth=1000)
