@@ -103,7 +103,10 @@ SMALL_POWER = 8  # of an exponential in the function that defines a root
 def _divides(root: Root, e: sp.Expr) -> bool:
     """Whether e vanishes because it is a multiple of the function whose zero the root is."""
     y = sp.Dummy("y", positive=True)
-    e, zero = sp.expand(e.xreplace({root: y})), sp.expand(root.expr.xreplace({Z[0]: y}))
+    e, zero = _roots_as_symbols(e.xreplace({root: y}), root.expr.xreplace({Z[0]: y}), y)
+    zero = sp.expand(zero)
+    inner = {f: f.func(*[_modulo(a, zero) for a in f.args]) for f in e.atoms(sp.Function) if f.has(y)}
+    e = sp.expand(e.xreplace(inner))
     names = steep_exponentials(e, zero)
     own = zero.atoms(sp.exp) & names.keys()
     for a in names.keys() - own:  # e^{-2y²} as the square of e^{-y²}
@@ -114,6 +117,27 @@ def _divides(root: Root, e: sp.Expr) -> bool:
         return bool(sp.reduced(sp.expand(numerator), [zero.xreplace(names)])[1] == 0)
     except (sp.PolynomialError, ValueError, NotImplementedError):
         return False
+
+
+def _roots_as_symbols(e: sp.Expr, zero: sp.Expr, y: sp.Dummy) -> tuple[sp.Expr, sp.Expr]:
+    """Both with one symbol for every constant whose root stands in them, so that the square of the root is it again."""
+    powers = {p for f in (e, zero) for p in f.atoms(sp.Pow) if not p.has(y) and p.base.is_Add and p.exp.is_Rational}
+    bases = {p: p.base.primitive() for p in powers}  # (a positive number, what is a multiple of it)
+    parts: dict[sp.Expr, int] = {}
+    for p, (_, base) in bases.items():
+        parts[base] = sp.ilcm(parts.get(base, 1), p.exp.q)
+    roots = {base: sp.Dummy("r", positive=True) for base, q in parts.items() if q > 1}
+    named = {p: c**p.exp * roots[b] ** (p.exp * parts[b]) for p, (c, b) in bases.items() if b in roots}
+    return e.xreplace(named), zero.xreplace(named)
+
+
+def _modulo(argument: sp.Expr, zero: sp.Expr) -> sp.Expr:
+    """The argument of a function where `zero` vanishes: 0 where it is a multiple of it, itself otherwise."""
+    numerator = sp.expand(sp.fraction(sp.together(argument))[0])
+    try:
+        return sp.S.Zero if sp.reduced(numerator, [zero])[1] == 0 else argument
+    except (sp.PolynomialError, ValueError, NotImplementedError):
+        return argument
 
 
 def compare(a: sp.Expr, b: sp.Expr) -> int:

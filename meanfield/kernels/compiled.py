@@ -27,7 +27,7 @@ class Planned(PairLoop):
 
     def cells(self, expansion: int) -> HermiteTable:
         one = self.plan.expansions[expansion]
-        return table(one.f, one.slope)
+        return table(*one.digits)
 
 
 @lru_cache(maxsize=1)

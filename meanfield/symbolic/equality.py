@@ -250,11 +250,14 @@ def quotient(f: sp.Expr, g: sp.Expr) -> sp.Expr | None:
     p, q = pieces(f, Z[0]), pieces(g, Z[0])
     if p.breaks != q.breaks:
         return None
+    inner = sorted(f.atoms(Average) | g.atoms(Average), key=str)  # numbers: those of a norm behind a norm
+    names = {m: sp.Dummy("m", real=True, positive=m.is_positive or None) for m in inner}
     found = None
     for one, other in zip(p.exprs, q.exprs):
         if other == 0 == one:
             continue
-        ratio = sp.S.Zero if other == 0 else _cancelled(one / other)
+        ratio = sp.S.Zero if other == 0 else _cancelled((one / other).xreplace(names))
+        ratio = ratio.xreplace({name: m for m, name in names.items()})
         if not ratio.is_number or ratio == 0 or (found is not None and not zeros.is_zero(ratio - found)):
             return None
         found = ratio if found is None else found

@@ -311,9 +311,9 @@ def test_cancelling_parts_leave_no_pole():
 @pytest.mark.parametrize("k", ["1e-30", "1/7", "1e12"])
 def test_certified_along_a_variable_is_certified_after_substitution(k):
     form = average(sp.erf(z) ** 2, K).doit() + sp.sqrt(K) * sp.exp(-K / 3)
-    one, two = balls.certified_at(form, K, sp.Rational(k), 25), balls.certified(form.subs(K, sp.Rational(k)), 25)
+    one, two = balls.certified_at(form, {K: sp.Rational(k)}, 25), balls.certified(form.subs(K, sp.Rational(k)), 25)
     assert one.overlaps(two) and one.rel_accuracy_bits() > 80
-    assert not balls.certified_at(form * (1 + sp.Rational(1, 10**20)), K, sp.Rational(k), 25).overlaps(two)
+    assert not balls.certified_at(form * (1 + sp.Rational(1, 10**20)), {K: sp.Rational(k)}, 25).overlaps(two)
 
 
 def assert_taylor(series, e: sp.Expr, at: arb) -> None:

@@ -5,7 +5,8 @@ A ball is a midpoint and a radius that provably contains the truth.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import sympy as sp
@@ -14,6 +15,7 @@ from flint import arb
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import scalar, shown, validated, whole
+from meanfield.functions.balls.ball_functions import Function
 from meanfield.functions.balls.ball_functions import compile_ball as compile_ball
 from meanfield.functions.balls.ball_functions import constant as constant
 from meanfield.functions.balls.ball_functions import precision as precision
@@ -68,11 +70,16 @@ def certified(expr: Any, digits: int = 20) -> arb:
     return _raised(lambda: constant(expr), digits)
 
 
-def certified_at(expr: sp.Expr, x: sp.Symbol, at: sp.Expr, digits: int = 20) -> arb:
-    """`certified` of an expression in x at one number. The expression is compiled once for all of them, and SymPy is
-    not made to take roots of long rationals apart."""
-    f = compile_ball(expr, (x,))
-    return _raised(lambda: f((acb(constant(at)),), False).real, digits)
+def certified_at(expr: sp.Expr, at: Mapping[sp.Symbol, sp.Expr], digits: int = 20) -> arb:
+    """`certified` of an expression at numbers for its symbols. The expression is compiled once for all of them, and
+    SymPy is not made to take roots of long rationals apart."""
+    f = _compiled(expr, tuple(at))
+    return _raised(lambda: f(tuple(acb(constant(value)) for value in at.values()), False).real, digits)
+
+
+@lru_cache(maxsize=64)
+def _compiled(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> Function:
+    return compile_ball(expr, variables)
 
 
 def _raised(evaluate: Callable[[], arb], digits: int) -> arb:

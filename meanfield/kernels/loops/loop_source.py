@@ -15,7 +15,7 @@ from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.kernels.loops.generate import APART, HEADER, block_source, few_source
 from meanfield.kernels.loops.pair_loops import LEAST
-from meanfield.kernels.loops.plans import KernelPlan, NotCovered
+from meanfield.kernels.loops.plans import KernelPlan, NotCovered, in_digits
 from meanfield.numeric.lowering.averages.planes import separate
 from meanfield.numeric.lowering.averages.two_gaussians import FAR, _closed_box, _scales, closed_text, needs_care
 from meanfield.numeric.lowering.evaluators import MARGIN
@@ -65,7 +65,7 @@ def generated(found: KernelPlan, entry: str) -> tuple[str, dict[str, np.ndarray]
 
 def _steady(node: Average) -> bool:
     """Whether ⟨f g⟩ rises with the covariance by no more than √(⟨f′²⟩⟨g′²⟩), finite: f and g jump nowhere."""
-    return all(_continuous(f) for f in separate(node))
+    return all(_continuous(in_digits(f)) for f in separate(node))
 
 
 @lru_cache(maxsize=256)
@@ -98,7 +98,7 @@ def _missed(form: sp.Expr, texts: str, name: str, node: Average, close: bool) ->
         places += [(1.0, 1.0, 1 - 1e-7), (0.01, 100.0, 1 - 1e-10), (1.0, 100.0, 1 - 1e-13), (0.01, 0.01, 1.0)]
     for a, b, c in places:
         ab = c * math.sqrt(a * b)
-        exact = balls.certified(form.subs({K_aa: sp.Rational(a), K_bb: sp.Rational(b), K_ab: sp.Rational(ab)}), 20)
+        exact = balls.certified_at(form, {K_aa: sp.Rational(a), K_bb: sp.Rational(b), K_ab: sp.Rational(ab)}, 20)
         scale = math.sqrt(scales[a][0] * scales[b][1])
         worst = max(worst, abs(float(exact - f(a, ab, b, apart(a, ab, b)))) / scale)
     return worst

@@ -12,6 +12,7 @@ from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
 from meanfield.functions.piecewise import pieces
 from meanfield.kernels.loops.nearby import Nearby, nearby
 from meanfield.kernels.loops.pair_averages import PairAverages, pair_averages
+from meanfield.numeric.lowering.averages.direct import rational
 from meanfield.numeric.lowering.averages.planes import separate
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.symbolic.averages.base import Node, nodes_in
@@ -36,6 +37,11 @@ class GaussianFunction:
     f: sp.Expr
     slope: sp.Expr
     variance: int
+
+    @property
+    def digits(self) -> tuple[sp.Expr, sp.Expr]:
+        """The function and its derivative with 30 digits for the averages in them."""
+        return in_digits(self.f), in_digits(self.slope)
 
 
 @dataclass(frozen=True)
@@ -82,12 +88,12 @@ class KernelPlan:
     def averages(self, one: int, other: int) -> PairAverages | None:
         """The averages that single pairs take of two expansions; None where these are of two functions."""
         a, b = self.expansions[one], self.expansions[other]
-        return pair_averages(a.f, a.slope) if a.f == b.f else None
+        return pair_averages(*a.digits) if a.f == b.f else None
 
     def nearby(self, one: int, other: int) -> Nearby | None:
         """The tables near full correlation by which two expansions are read; None where they are of two functions."""
         a = self.expansions[one]
-        return None if self.averages(one, other) is None else nearby(a.f, a.slope)
+        return None if self.averages(one, other) is None else nearby(*a.digits)
 
     def side(self, e: sp.Expr) -> str | None:
         """ "a" or "b" of a formula of one input alone ("a" of one that holds neither), None of one of both."""
@@ -217,6 +223,11 @@ def _product(found: KernelPlan, node: Node, between: tuple[sp.Expr, ...]) -> Pai
     return Pairing(node, "product", i)
 
 
+def in_digits(f: sp.Expr) -> sp.Expr:
+    """A function of z with 30 digits for the averages in it, which are numbers: those of a norm behind a norm."""
+    return f.xreplace({a: rational(a) for a in f.atoms(Average) if a.is_number})
+
+
 def _is_apart(cov: tuple[sp.Expr, ...]) -> bool:
     """Whether the covariance of a group is given by how far the two are apart: then it is known better so."""
     return cov[1].has(distance)
@@ -235,7 +246,7 @@ def _ratio(f: sp.Expr, g: sp.Expr) -> float | None:
     (c, one), (d, other) = _bare(f), _bare(g)
     if one == other:
         return float(c / d)
-    p, q = evaluate(f, PROBES), evaluate(g, PROBES)
+    p, q = evaluate(in_digits(f), PROBES), evaluate(in_digits(g), PROBES)
     with np.errstate(all="ignore"):
         r = p[q != 0] / q[q != 0]
     if not r.size or (p[q == 0] != 0).any() or not np.allclose(r, r[0], rtol=1e-12, atol=0):

@@ -201,28 +201,32 @@ def _periods(rule: QuadratureRule):
     """The largest panel width at a place, for phases that must be followed; None where there are none."""
     if not rule.slopes:
         return None
+    speed = _speed(rule)
+    return lambda edge: 2.0 / max(1.0, speed(edge))
+
+
+def _speed(rule: QuadratureRule):
+    """The fastest of the phases that are no straight lines, as far as one unit of z beyond a place."""
     if not any(e.has(Z[0]) for e in rule.slopes):
-        constant = 2.0 / max(1.0, *[abs(float(e)) for e in rule.slopes])
+        constant = max(abs(float(e)) for e in rule.slopes)
         return lambda _: constant
     f = [numpy_function(e) for e in rule.slopes]
 
-    def widest(edge):
+    def speed(edge):
         ahead = np.array([edge, edge + 0.5, edge + 1.0])
         x = np.concatenate([ahead, -ahead])
         with np.errstate(all="ignore"):
-            speed = max(float(np.abs(g(x)).max()) for g in f)
-        return 2.0 / max(1.0, speed)
+            return max(float(np.abs(g(x)).max()) for g in f)
 
-    return widest
+    return speed
 
 
 def fastest_phase(rule: QuadratureRule, reach: float) -> float:
     """The largest frequency, or slope of a phase, for |z| up to `reach`."""
     if not rule.slopes:
         return rule.fastest
-    widest = _periods(rule)
-    assert widest is not None
-    return max(2.0 / widest(x) for x in np.linspace(0.0, reach, 40))
+    speed = _speed(rule)
+    return max(speed(x) for x in np.linspace(0.0, reach, 40))
 
 
 def _samples(expr: sp.Expr, rule: QuadratureRule, sigma: float, modulus: bool) -> tuple[np.ndarray, np.ndarray]:

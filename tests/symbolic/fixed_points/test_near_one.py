@@ -225,7 +225,7 @@ def test_a_form_that_ends_as_a_difference_of_infinities():
     assert value.table is None
     assert value(1e5) == math.inf and value(1.0) == pytest.approx(math.exp(2) - 4 * math.exp(0.5) + 4, rel=1e-13)
     falls = sp.exp(K / 2) - sp.exp(2 * K)  # -∞, which the same rescue must not call +∞
-    truth = [balls.certified_at(falls, K, sp.Rational(k), 20) for k in lowered.LADDER]
+    truth = [balls.certified_at(falls, {K: sp.Rational(k)}, 20) for k in lowered.LADDER]
     ranges, _, _ = lowered._closed_ranges(falls, truth, lowered._body_that_overflows)
     assert not lowered._reaches_infinity(ranges)
 

@@ -86,7 +86,7 @@ def scalar(expr: sp.Expr, name: str = "f", span: tuple[float, float] = EVERY_K) 
     if not form.has(Average):
         if not form.has(K):
             return LoweredScalar(name, f"def {name}(K, T):\n    return {printing.code(form)}\n", None, 0.0, "constant")
-        truth = [balls.certified_at(form, K, sp.Rational(k), 20) for k in LADDER]
+        truth = [balls.certified_at(form, {K: sp.Rational(k)}, 20) for k in LADDER]
         body = printing.body
         ranges, chosen, error = _closed_ranges(form, truth, body)
         if _overflows(truth[-1]) and not _reaches_infinity(ranges):  # exp(2K) - 4 exp(K/2) ends as inf - inf
@@ -196,7 +196,7 @@ def _between(form, body, ranges, chosen, error):
     f = printing.interpret(f"def f(K, T):\n{body(chosen)}", "f")
     for k in BETWEEN:
         if any(lo <= k <= hi for lo, hi in ranges):
-            error = max(error, _relative(f, k, balls.certified_at(form, K, sp.Rational(k), 20)))
+            error = max(error, _relative(f, k, balls.certified_at(form, {K: sp.Rational(k)}, 20)))
     return ranges, chosen, error
 
 

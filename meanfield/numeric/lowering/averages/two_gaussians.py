@@ -17,8 +17,10 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z
 from meanfield.functions import balls
+from meanfield.functions.isolation import Root
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.averages import conditional, panel_arrays, planes
+from meanfield.numeric.lowering.averages.direct import rational
 from meanfield.numeric.lowering.averages.one_gaussian import scalar
 from meanfield.numeric.lowering.averages.pair_check import measured, miss
 from meanfield.numeric.lowering.modules.module_functions import PAIR_WEIGHT, Functions, writes
@@ -157,6 +159,7 @@ def _only_node(expr: sp.Expr) -> Average:
     return nodes[0]
 
 
+@lru_cache(maxsize=256)  # single pairs and blocks of them ask for the same one
 def _closed_box(form, expr) -> tuple[float, float] | None:
     """[lo, hi] such that the closed form keeps its digits for all K_aa, K_bb inside, decided against certified values
     on a grid."""
@@ -165,10 +168,11 @@ def _closed_box(form, expr) -> tuple[float, float] | None:
     scope = printing.interpret(closed_text(form, "f"), "f")
     nodes = [n for n in expr.atoms(Average) if n.n == 2]
     scales = _scales(nodes[0]) if len(nodes) == 1 else dict.fromkeys(GRID, None)
+    exact = form.xreplace({a: rational(a) for a in form.atoms(Average, Root) if a.is_number})  # evaluated once
     good: dict[tuple[int, int], bool] = {}
     for i, a in enumerate(GRID):
         for j, b in enumerate(GRID[: i + 1]):
-            good[i, j] = all(_close(form, scope, a, b, c * math.sqrt(a * b), scales) for c in CORRELATIONS)
+            good[i, j] = all(_close(exact, scope, a, b, c * math.sqrt(a * b), scales) for c in CORRELATIONS)
     best = None
     for lo in range(len(GRID)):
         for hi in range(lo, len(GRID)):
@@ -189,7 +193,7 @@ def _scales(node):
 
 
 def _close(form, f, a, b, ab, scales) -> bool:
-    exact = balls.certified(form.subs({K_aa: sp.Rational(a), K_bb: sp.Rational(b), K_ab: sp.Rational(ab)}), 16)
+    exact = balls.certified_at(form, {K_aa: sp.Rational(a), K_bb: sp.Rational(b), K_ab: sp.Rational(ab)}, 16)
     scale = math.sqrt(scales[a][0] * scales[b][1]) if scales[a] else abs(float(exact.mid()))
     try:
         value = f(a, ab, b, sine2_of(a, ab, b))
