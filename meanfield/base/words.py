@@ -194,8 +194,13 @@ def printable(value: object) -> bool:
         return False
 
 
+_LONGEST = 14_284  # bits: beyond, Python writes no number
+
+
 def shown(value: object) -> str:
     """A value as a sentence repeats it: its repr, cut short, and never a second error."""
+    if isinstance(value, int) and value.bit_length() > _LONGEST:
+        return "a whole number of more than 4300 digits"
     if not printable(value):
         return f"a {type(value).__name__}"
     text = " ".join(repr(value).split())

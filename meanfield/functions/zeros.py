@@ -84,8 +84,9 @@ def is_zero(e: sp.Expr) -> bool:
             return True
     if steep(e):  # SymPy would write out exp(10^6)
         return bool(sp.expand(e) == 0)
+    numerator = sp.fraction(sp.together(e))[0]  # roots in denominators are multiplied out before they are made rational
     e = sp.expand(e)
-    if e == 0:
+    if e == 0 or sp.expand(numerator) == 0:
         return True
     if e.has(*where("by_exponentials")):
         e = sp.expand(e.rewrite(sp.exp))

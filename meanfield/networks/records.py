@@ -591,7 +591,7 @@ def block_of(value: object, what: str) -> Block:
         )
     if isinstance(value, str) or type(value).__name__ == "Activation":
         name = getattr(value, "name", value)
-        raise MeanFieldError(f"{what} must be a block, but {shown(value)} was given; write Nonlinearity({name!r}).")
+        raise MeanFieldError(f"{what} must be a block, but {shown(value)} was given; write Nonlinearity({shown(name)}).")
     if isinstance(value, (list, tuple)):
         raise MeanFieldError(
             f"{what} must be one block, but {len(value)} in a {type(value).__name__} were given; write "

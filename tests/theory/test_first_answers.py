@@ -260,3 +260,9 @@ def test_small_blocks_take_the_same_loops_by_numpy(monkeypatch):
             patch.setattr(numpy_sums, name, wrong)
             with pytest.raises(AssertionError, match="the loops differ"):
                 assert_same_loops(numpy_sums, inner_products)
+
+
+def test_a_number_that_python_does_not_write_is_refused_in_a_sentence():
+    for given in ({"sigma_w": 10**5000}, {"sigma_w": 1, "sigma_b": 10**5000}):
+        with pytest.raises(MeanFieldError, match=r"finite number, but a whole number of more than 4300 digits"):
+            THEORY.fixed_points(**given)

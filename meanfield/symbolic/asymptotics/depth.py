@@ -592,6 +592,8 @@ def _at_fixed_point(point: FixedPoint, quantity, slow: Slow | None = None) -> De
         regime += f"; whether chi_K is 1 is not decided (it is, to {digits:.1e}), nor how K comes there"
         return _stated(quantity, _finish(terms, "smaller"), regime, Status.UNKNOWN)
     regime += " with chi_K = 1: K comes there by a power of l"
+    if quantity == "J" and rate == 0:
+        regime += "; log J = o(l), by which power of l J goes is not decided"
     return _stated(quantity, _finish(terms, "smaller"), regime, status)
 
 

@@ -293,7 +293,8 @@ def exponential(coefficient: sp.Expr, *powers: object, leading: bool = False) ->
 
 
 def grown(law: DepthLaw) -> Growth:
-    """The law of J, K at one place as a `Growth`. Raises: MeanFieldError where it is one in another variable than l."""
+    """The law of J, K at one place as a `Growth`. Raises: MeanFieldError where it is one in another variable
+    than l, or of J where no power of l is known."""
     if law.variable != l:
         raise MeanFieldError(f"{law.quantity} falls with 1/log l here; no power of l says how.")
     if law.quantity != "J":
@@ -304,6 +305,8 @@ def grown(law: DepthLaw) -> Growth:
         return front
     above = [t for t in law.terms if t.power > 0 or (t.power == 0 and t.logs > 0)]
     terms = tuple(((t.power, sp.sympify(t.logs), sp.S.Zero, sp.S.Zero), t.coefficient) for t in above)
+    if not law.is_whole and not above:  # o(l) of a point that is known in digits alone
+        raise MeanFieldError("The power of l with which J grows is not known here.")
     left, rest = law.remainder, [t.coefficient for t in law.terms if t.power == 0 and t.logs == 0]
     if isinstance(left, str):  # a lone power of l may lack powers of logarithms, as every law of this form
         known, more = left in ("zero", "exponential"), not law.is_whole and above[-1].power > 0

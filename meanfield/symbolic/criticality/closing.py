@@ -10,8 +10,9 @@ Source: derived here; [bias_and_trainability] (112)-(114) are ReLU's rates, with
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import sympy as sp
@@ -58,18 +59,20 @@ def closing_law(
     phase: Phase,
     odd: bool,
     inside: Callable[[], Any],
+    known: Mapping[str, DepthLaw] = MappingProxyType({}),
 ) -> DepthLaw:
     """The law of "c", "gamma" or "distance"; see `Theory.depth_law`.
 
     recursion: of (K, K_ab, distance) at these values; one: of (K, J); correlation: c at layer 1; phase: where K flows;
-    odd: whether the map of K_ab is odd; inside: gives the fixed points of c where the one at 1 repels.
+    odd: whether the map of K_ab is odd; inside: gives the fixed points of c where the one at 1 repels; known: the laws
+    of K and J where the place says more of them than these values do, as a critical point does.
     """
-    found = _law_of_c(recursion, one, quantity, values, correlation, phase, odd, inside)
+    found = _law_of_c(recursion, one, quantity, values, correlation, phase, odd, inside, known)
     if isinstance(found, DepthLaw):
         return found
     if quantity != "distance":
         return _stated(quantity, found)
-    return _distance(depth_law(one, "K", values), found)
+    return _distance(known.get("K") or depth_law(one, "K", values), found)
 
 
 def _law_of_c(
@@ -81,6 +84,7 @@ def _law_of_c(
     phase: Phase,
     odd: bool,
     inside: Callable[[], Any],
+    known: Mapping[str, DepthLaw],
 ) -> DepthLaw | _Gap:
     """The law of 1 - c; that of the quantity itself where c ends below 1 without staying what it is."""
     stays = 1 if correlation == 1 else correlation if odd and correlation in (0, -1) else None
@@ -96,7 +100,7 @@ def _law_of_c(
     if point is not None and point.K.value != 0 and phase.name == "chaotic":
         moved = closed(recursion["K"] - K).subs(K, start_of(one, values))
         return inside_law(recursion, quantity, point, inside(), odd, not moved.has(Average) and is_zero(moved))
-    return _gap(recursion, one, values, phase, odd)
+    return _gap(recursion, one, values, phase, odd, known)
 
 
 def _distance(size: DepthLaw, found: _Gap) -> DepthLaw:
@@ -142,7 +146,14 @@ def _renamed(term: Term) -> Term:
     return replace(term, coefficient=CONSTANT) if term.coefficient.has(CONSTANT) else term
 
 
-def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase: Phase, odd: bool) -> _Gap:
+def _gap(
+    recursion: Recursion,
+    one: Recursion,
+    values: dict[str, sp.Expr],
+    phase: Phase,
+    odd: bool,
+    known: Mapping[str, DepthLaw],
+) -> _Gap:
     """The law of 1 - c where it tends to 0 (or stays what the start makes it)."""
     status = phase.status if phase.status is Status.MEASURED else phase.chi_J.status
     if one["J"].has(sp.oo):
@@ -152,7 +163,7 @@ def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase
             'propagate(quantities=("K", "c")).'
         )
     where = _End(recursion, one, values, phase)
-    free, p, whole, sure, after = _linear_part(one, values, phase)
+    free, p, whole, sure, after = _linear_part(one, values, phase, known)
     status = status if sure is not Status.UNKNOWN else sure
     (rate, power), *slower = free or ((sp.S.Zero, sp.S.One),)
     if rate != 0 and balls.certified(rate, 20) > 0:
@@ -219,7 +230,7 @@ Rates = tuple[tuple[sp.Expr, sp.Expr], ...]
 
 
 def _linear_part(
-    one: Recursion, values: dict[str, sp.Expr], phase: Phase
+    one: Recursion, values: dict[str, sp.Expr], phase: Phase, known: Mapping[str, DepthLaw]
 ) -> tuple[Rates, sp.Expr, bool, Status | None, float]:
     """(((rate, power), …) with the fastest first, p, whether these are all, the status of the laws, the onset of those
     of J and K) of M = J/K ~ C l^{-p} exp(Σ rate·l^power)."""
@@ -232,7 +243,7 @@ def _linear_part(
                 "and sigma_b as text ('sqrt(2)', '0.1')."
             )
         return (), sp.S.Zero, True, None, 1.0
-    j, k = (depth_law(one, name, values) for name in ("J", "K"))
+    j, k = (known.get(name) or depth_law(one, name, values) for name in ("J", "K"))
     rates: dict[sp.Expr, sp.Expr] = {}
     for law, sign in ((j, 1), (k, -1)):
         for rate, power in (*[(law.rate, law.rate_power)] * (law.rate != 0), *law.slower):

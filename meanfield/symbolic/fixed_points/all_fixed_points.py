@@ -9,6 +9,7 @@ where all share one that is affine in K, the rule counts in V, else points are f
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import sympy as sp
@@ -285,7 +286,11 @@ def numeric_maps(recursion: Recursion, values: dict[str, sp.Expr]) -> tuple[sp.E
 @doing("fixed points of K")
 def fixed_points(recursion: Recursion, values: dict[str, sp.Expr]) -> FixedPoints:
     """Every fixed point of K, see `Theory.fixed_points`."""
-    step, chi = numeric_maps(recursion, values)
+    return _of_maps(*numeric_maps(recursion, values))
+
+
+@lru_cache(maxsize=32)  # a phase and the laws behind it ask for the same ones
+def _of_maps(step: sp.Expr, chi: sp.Expr) -> FixedPoints:
     gain = sp.expand(step - K)
     line = linear_map(step)
     if line is not None:

@@ -64,7 +64,10 @@ def _file(verb: str, theory: Maps, arguments: tuple, named: dict[str, Any]) -> P
     if not _is_own(theory.block):
         return None  # rules for a record of a user's own are no part of the engine
     values = [(str(i), v) for i, v in enumerate(arguments)] + sorted(named.items())
-    texts = [f"{name}={_text(value)}" for name, value in values if isinstance(value, (sp.Basic, *_PLAIN))]
+    try:
+        texts = [f"{name}={_text(value)}" for name, value in values if isinstance(value, (sp.Basic, *_PLAIN))]
+    except ValueError:  # Python writes no number of more than 4300 digits
+        return None
     if len(texts) < len(values):
         return None
     return cache.folder() / cache.key("|".join([verb, described(theory), *texts])).replace("theory", "answer")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import sympy as sp
@@ -45,6 +47,8 @@ from meanfield.theory.verbs.at_a_point import correlations_of, phase_of
 
 #: inside a residual block: the variance behind its inner Dense, mean squared gradients by z, weights and biases
 OF_BLOCKS = ("K[1]", "G_z", "G_w[1]", "G_b[1]", "G_w[2]", "G_b[2]")
+
+BESIDE = sp.Rational(1, 10**6)  # how far from K* a start lies that stands for all that end there, relative to K*
 
 if TYPE_CHECKING:
     from meanfield.numeric.run.layer_widths import WidthSchedule
@@ -94,23 +98,26 @@ def depth_law(
             "lambda_w, lambda_b and input_ratio are of the laws of Theta and of correlators; "
             f"{shown(quantity)} was asked for."
         )
+    known: dict[str, _depth.DepthLaw | None] = {}
     if at is not None:
         _refuse_other(at, place.given)
         law = {"K": at.law_K, "J": at.law_J}.get(quantity) if place.norm is None else None
         if law is not None:
             return law
         place = replace(place, given=place.given | {"sigma_w": at.sigma_w, "sigma_b": at.sigma_b})
+        known = {} if place.norm is not None else {"K": at.law_K, "J": at.law_J}
+        place = replace(place, norm=_norm_that_ends_at(at, place) if place.norm is None else place.norm)
     if order is not None:
         return _higher_order_law(place, quantity, whole(order, "order", 1, MOST_ORDER))
     if theory.one_input.knows_layer or theory.one_input.knows_depth:
         return _scheduled_law(place, quantity)
     if isinstance(quantity, str) and quantity == "fisher":
-        return _fisher_law(place)
+        return _fisher_law(place, known)
     choice(quantity, "quantity", ("K", "J", "Theta", "fisher", *closing.QUANTITIES, *CORRELATORS, *OF_BLOCKS))
     if quantity in OF_BLOCKS:
         return _scheduled_law(place, quantity)
     if quantity in closing.QUANTITIES:
-        return closing_law(place, quantity, correlation)
+        return closing_law(place, quantity, correlation, known={k: v for k, v in known.items() if v is not None})
     return own.law(quantity, place.values)
 
 
@@ -140,6 +147,25 @@ def _refuse_other(at: object, parameters: dict) -> None:
         raise MeanFieldError(f"at= is one of theory.critical_points(), but {shown(at)} was given.")
     if {"sigma_w", "sigma_b"} & set(parameters):
         raise MeanFieldError("at= says sigma_w and sigma_b; leave them out.")
+
+
+def _norm_that_ends_at(at: CriticalPoint, place: ExactPoint) -> sp.Expr | None:
+    """The norm of an input whose K comes to K* of a critical point from where it attracts, or rests there where it
+    attracts nothing; None (1) at K* = 0, and where every K rests."""
+    limit = at.K.value
+    if not limit.is_number or not limit.is_finite or limit == 0 or at.kind == "scale-invariant":
+        return None
+    beside = {"repelling": sp.S.Zero, "undecided": sp.S.Zero}.get(at.kind, BESIDE)
+    if at.kind == "half-stable" and at.c_n is not None and float(at.c_n) < 0:  # attracts from below
+        beside = -beside
+    first = sp.sympify(place.theory.one_input.start["K"]).subs({s: v for s, v in _symbols(place).items()})
+    slope = sp.diff(first, Q0)
+    return None if slope == 0 or slope.has(Q0) else (limit * (1 + beside) - first.subs(Q0, 0)) / slope
+
+
+def _symbols(place: ExactPoint) -> dict[sp.Symbol, sp.Expr]:
+    """The values of a place by their symbols."""
+    return {p: place.values[p.name] for p in place.theory.one_input.parameters if p.name in place.values}
 
 
 def _correlator_law(
@@ -174,7 +200,7 @@ def _higher_order_law(place: ExactPoint, quantity: str, order: int) -> Scheduled
     return higher_order_law_of(found, quantity, order)
 
 
-def _fisher_law(place: ExactPoint) -> ScheduledLaw:
+def _fisher_law(place: ExactPoint, known: Mapping[str, _depth.DepthLaw | None]) -> ScheduledLaw:
     """max/min of the diagonal blocks of the Fisher information without schedules: a block with one Dense by the
     laws of K and J, others as a branch."""
     from meanfield.presentation.phase_tables import ScheduledLaw
@@ -182,7 +208,9 @@ def _fisher_law(place: ExactPoint) -> ScheduledLaw:
     form = plain_form(place.theory.block)
     if form is None:
         return _scheduled_law(place, "fisher")
-    K_, J_ = (depth_law(place.theory, name, input_norm=place.norm, **place.given) for name in ("K", "J"))
+    K_, J_ = (
+        known.get(name) or depth_law(place.theory, name, input_norm=place.norm, **place.given) for name in ("K", "J")
+    )
     assert isinstance(K_, _depth.DepthLaw) and isinstance(J_, _depth.DepthLaw)
     biases = exact_number("sigma_b", place.given.get("sigma_b", 1)) != 0
     growth = plain_fisher_law(form[0], grown(K_), grown(J_), biases)
@@ -219,9 +247,15 @@ def _scheduled_law(place: ExactPoint, quantity: str) -> ScheduledLaw:
     return ScheduledLaw(name, law, regime.regime, regime.basin, regime.equations)
 
 
-def closing_law(place: ExactPoint, quantity: str, correlation: object, growing: bool = True) -> _depth.DepthLaw:
+def closing_law(
+    place: ExactPoint,
+    quantity: str,
+    correlation: object,
+    growing: bool = True,
+    known: Mapping[str, _depth.DepthLaw] = MappingProxyType({}),
+) -> _depth.DepthLaw:
     """The law of c, γ or the distance of two inputs of one norm (1 unless given) and this cosine (0 unless given);
-    growing: whether one may be looked for where K grows."""
+    growing: whether one may be looked for where K grows; known: the laws of K and J of a critical point."""
     theory, norm = place.theory, place.keywords["input_norm"]
     values = replace(place, norm=None).values
     cosine = sp.S.Zero if correlation is None else exact_number("correlation", correlation)
@@ -246,6 +280,7 @@ def closing_law(place: ExactPoint, quantity: str, correlation: object, growing: 
             phase,
             is_odd(theory, values),
             lambda: correlations_of(theory, **place.keywords),
+            known,
         )
     except MeanFieldError as error:  # K grows as a power, and the map of c depends on it
         found = growing_law(place, quantity) if growing and abs(start) != 1 else None
