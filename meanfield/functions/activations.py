@@ -24,7 +24,7 @@ from meanfield.functions import zeros
 from meanfield.functions.elementary import mpmath_functions, vast
 from meanfield.functions.growth import Bound, TailExpansion, bound, lower, tail
 from meanfield.functions.piecewise import Pieces, half_line, pieces, real_roots
-from meanfield.functions.reading.callables import UnreadableFunction, named, nearest, refuse_together, traced
+from meanfield.functions.reading.callables import UnreadableFunction, misread, named, nearest, refuse_together, traced
 from meanfield.functions.reading.parser import (
     CONSTANTS,
     FUNCTIONS,
@@ -358,7 +358,7 @@ def _given_as(what: object) -> str:
 def _from_function(function: Callable[..., Any], parameters: dict[str, object]) -> Activation:
     """The activation that a Python function is: by calling it on a symbol, or by its values (`callables.nearest`)."""
     expr = traced(function)
-    if expr is not None:
+    if expr is not None and not misread(function, expr):
         return _from_sympy(expr, parameters)
     if parameters:
         raise MeanFieldError(

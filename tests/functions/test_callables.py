@@ -238,3 +238,15 @@ def test_what_acts_on_several_numbers_or_is_random_is_no_activation():
 def test_an_error_in_the_function_is_told():
     with pytest.raises(UnreadableFunction, match="Calling it raised NameError: name 'undefined' is not defined"):
         mf.derive(lambda x: undefined(x))  # noqa: F821
+
+
+def test_a_function_that_asks_for_equality_is_known_by_its_values():
+    """z == |z| of a symbol is False, so that the formula would be 0."""
+    assert mf.activation(lambda z: z if z == abs(z) else 0 * z).name == "relu"
+    with pytest.raises(UnreadableFunction, match="agrees with no registered activation"):
+        mf.activation(lambda z: np.tanh(z) if np.all(abs(z) != z) else np.tanh(z) / 3)
+
+
+def test_a_formula_that_cancels_is_still_read():
+    found = mf.activation(lambda z: (np.sqrt(1 + z**2) - 1) / (1 + z**4))
+    assert sp.simplify(found.expression - (sp.sqrt(1 + z**2) - 1) / (1 + z**4)) == 0

@@ -21,6 +21,7 @@ from meanfield.functions.elementary import mpmath_functions
 
 POINTS = 200
 AGREES, SINGLE = 1e-12, 1e-6  # of 1 + |φ|: in double and in single precision
+COMPARED, CANCELLED = 40, 1e-4  # places of a formula that was read, and what its function may lose by cancellation
 REACH, FARTHEST = 12.0, 1e6  # most points lie within the first, denser near 0; some lie up to the second
 
 
@@ -163,6 +164,25 @@ def values_of(function: Callable[[Any], Any], at: Any) -> Any:
         f"{named(function)} is no function of one real number: it takes no array, number or tensor of them that gives "
         f"as many real ones back.{reason} Give a formula in z, such as 'z*tanh(z)'."
     )
+
+
+def misread(function: Callable[[Any], Any], expr: sp.Expr) -> bool:
+    """Whether a function makes another number than the formula that it makes of a symbol, as one that asks z == |z|;
+    not where it takes no numbers."""
+    at = points()[:COMPARED]
+    try:
+        values = values_of(function, at)
+    except UnreadableFunction:
+        return False
+    exact = sp.lambdify(z, expr, modules=[mpmath_functions(), "mpmath"])
+    for x, value in zip(at, values):
+        try:
+            other = float(exact(mpmath.mpf(x)))
+        except (ArithmeticError, TypeError, ValueError):  # beyond floats, or complex
+            continue
+        if abs(value - other) > CANCELLED * (1 + abs(other)):
+            return True
+    return False
 
 
 def refuse_together(function: Callable[[Any], Any]) -> None:
