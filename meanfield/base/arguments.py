@@ -298,9 +298,9 @@ def provides(value: object, what: str, method: str | None, wanted: str) -> None:
         raise MeanFieldError(f"{what} must be {wanted}, but {shown(value)} was given.")
 
 
-def path(value: object, what: str) -> None:
-    """Refuse what is not None and names no file."""
-    if value is None:
+def path(value: object, what: str, optional: bool = True) -> None:
+    """Refuse what names no file; optional: None is one who wants none."""
+    if value is None and optional:
         return
     named = isinstance(value, (str, os.PathLike)) and bool(str(value)) and "\0" not in str(value)
     try:

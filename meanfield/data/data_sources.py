@@ -130,7 +130,7 @@ def from_npz(path: str | os.PathLike) -> Data:
     ...     from_npz(folder + "/two.npz")
     Data(two.npz: 2 training and 0 test inputs of 1, 2 classes)
     """
-    refuse_no_path(path, "What is read")
+    refuse_no_path(path, "What is read", optional=False)
     try:
         with np.load(Path(path), allow_pickle=False) as held:
             known = {name.lower(): held[name] for name in held.files}
@@ -201,7 +201,7 @@ def _idx(path: Any) -> np.ndarray:
 
 
 def _content(path: Any) -> bytes:
-    refuse_no_path(path, "What is read")
+    refuse_no_path(path, "What is read", optional=False)
     try:
         content = Path(path).read_bytes()
         return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from meanfield.base.arguments import positive
+from meanfield.base.arguments import path as refuse_no_path
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.files import write_whole
 from meanfield.explorer.page_content import accuracy, extent_of, followed, marks
@@ -30,6 +31,7 @@ def require() -> None:
 
 def explore(theory: Maps, page: str | os.PathLike, *, start: tuple[Any, Any] = (1.5, 0.1), **parameters: Any) -> Path:
     """`Theory.explore`."""
+    refuse_no_path(page, "The page of an explorer", optional=False)
     target = Path(page)
     if target.suffix.lower() not in (".html", ".htm"):
         raise MeanFieldError(f"page must be a file that ends in .html, but {str(page)!r} was given.")

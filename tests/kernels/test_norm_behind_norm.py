@@ -57,6 +57,7 @@ def test_kernels_behind_two_norms_are_those_of_gauss_sums(phi, affine):
     assert np.abs(found.K - own_kernel(OUTER[phi], centre=False)).max() > 1e-2  # without the second norm's mean
 
 
+@pytest.mark.slow_with("hard_swish")
 @pytest.mark.parametrize("phi", ["elu", "hard_swish"])
 def test_pieces_that_meet_behind_a_norm_are_seen_to_meet(phi):
     """The pieces of φ(u) meet where u = (GELU(z) - m)/s is 0 (and ±3), at roots that have no closed form."""
@@ -80,6 +81,7 @@ def test_a_step_behind_a_norm_is_not_taken_for_a_meeting():
         )
 
 
+@pytest.mark.slow
 def test_phases_behind_a_norm_count_in_standard_deviations():
     """sin(2u) + u/2 of u behind a LayerNorm on GELU: its phase is bounded at every K, and one layer of two inputs is
     that of a Gauss sum."""

@@ -123,7 +123,7 @@ class Result:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it to a file, whole or not at all, and return the path. The suffix decides: .json (`data`), .csv and
         .npz (arrays), .tex (`latex`), .html (as in a notebook), .png, .pdf and .svg (`plot`)."""
-        refuse_no_path(path, "What a result is saved as")
+        refuse_no_path(path, "What a result is saved as", optional=False)
         target = Path(path)
         suffix = target.suffix.lower()
         if suffix not in SUFFIXES:

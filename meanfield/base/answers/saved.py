@@ -65,9 +65,7 @@ def load(path: str | os.PathLike[str]) -> Saved:
     ...     load(path).K.round(6).tolist()
     [1.73, 0.995343, 0.823607]
     """
-    if path is None:
-        raise MeanFieldError("What is loaded must be the path of a file, but None was given.")
-    refuse_no_path(path, "What is loaded")
+    refuse_no_path(path, "What is loaded", optional=False)
     target = Path(path)
     try:
         if target.suffix.lower() == ".npz":

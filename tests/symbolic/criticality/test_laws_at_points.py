@@ -12,6 +12,7 @@ def gelu():
     return t, next(p for p in t.critical_points() if p.kind == "half-stable")
 
 
+@pytest.mark.slow
 def test_the_law_of_c_at_a_half_stable_point_is_that_of_a_start_above_it(gelu):
     """K of input_norm = 1 lies below the point, and ends at another K*: c would come to 1 exponentially there."""
     t, point = gelu
@@ -41,6 +42,7 @@ def test_an_input_norm_beside_a_point_is_where_the_law_starts(gelu):
     assert "exponential" in t.depth_law("c", at=point, input_norm=1).regime
 
 
+@pytest.mark.slow
 def test_a_point_in_digits_has_the_laws_of_c_that_its_own_laws_give():
     t = mf.derive("silu")
     point = next(p for p in t.critical_points() if p.kind == "half-stable")
