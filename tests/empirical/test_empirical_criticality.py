@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from meanfield.base.answers.results import Estimate, MeanFieldError
+from meanfield.base.answers.saved import load
 from meanfield.empirical import CriticalityEstimate, criticality_grid, measure_criticality, run_ensemble
 from meanfield.empirical.random.philox import normals
 from meanfield.empirical.shared import grid
@@ -372,3 +373,10 @@ def test_batch_norm_alone_is_chaotic():
 def test_positions_that_are_missing(block, positions, match):
     with pytest.raises(MeanFieldError, match=match):
         measure_criticality(block, sigma_w=1, sigma_b=0.1, width=8, depth=4, networks=2, **positions)
+
+
+def test_an_estimate_is_saved_as_other_results_are(tmp_path):
+    found = measure_criticality(mlp("tanh"), sigma_w=1.2, sigma_b=0, width=32, depth=4, networks=6)
+    row = found.to_frame()
+    assert float(row["chi"][0]) == found.chi.mean and float(row["standard_error"][0]) == found.chi.standard_error
+    assert load(found.save(tmp_path / "chi.json")).chi["mean"] == found.chi.mean

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.answers.export import Result
 from meanfield.base.answers.results import Estimate, MeanFieldError, one_line
 from meanfield.base.arguments import choice, validated
 from meanfield.empirical.ensemble.parallel import each_network
@@ -35,7 +36,7 @@ _LEAST = 4  # positions of a BatchNorm whose Jacobian has a mean
 
 
 @dataclass(frozen=True, eq=False)
-class CriticalityEstimate:
+class CriticalityEstimate(Result):
     """χ = ‖∂z^{L−1}/∂z^{L−2}‖²_F/N, its mean and standard error over networks of depth L and width N; per position
     where positions act on each other.
 
@@ -47,6 +48,8 @@ class CriticalityEstimate:
     True
     """
 
+    columns = ("width", "depth", "networks", "phase", "correlation_length", "diverged")
+
     chi: Estimate
     width: int
     depth: int
@@ -54,6 +57,10 @@ class CriticalityEstimate:
     probes: int
     seed: int
     diverged_at: np.ndarray
+
+    def cells(self) -> dict[str, Any]:
+        """The columns of a frame: χ, its standard error, and what it was measured on."""
+        return {"chi": self.chi.mean, "standard_error": self.chi.standard_error, **super().cells()}
 
     @property
     def diverged(self) -> int:
