@@ -12,7 +12,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Residual, Sequential
+from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Residual, Scale, Sequential
 from meanfield.numeric.lowering.modules import generated_modules
 from meanfield.theory.queries import given_values, parameter_points
 from meanfield.theory.verbs import propagating
@@ -264,3 +264,18 @@ def test_a_call_reads_its_numbers_once(monkeypatch):
     monkeypatch.setattr(propagating, "_run", again)
     with pytest.raises(AssertionError, match="2 == 1"):
         assert counted_readings(monkeypatch, lambda: relu.propagate(**at)) == 1
+
+
+BETWEEN = [({"c": 0.3}, 0.3 * 2**0.5), ({"distance": 2.5}, 0.25), ({"K_ab": 0.1}, 0.1)]
+TANH = Nonlinearity("tanh"), Dense()
+
+
+@pytest.mark.parametrize("between, K_ab", BETWEEN)
+@pytest.mark.parametrize("block", [Residual(Sequential((*TANH, Scale(0)))), Sequential((Scale(0), *TANH))])
+def test_two_norms_may_start_with_c_or_a_distance_where_nothing_turns(block, between, K_ab):
+    """Where a block lets its input through, or nothing of it, no tilt is followed."""
+    asked = {"sigma_w": 1, "sigma_b": 0.1, "depth": 2, "quantities": ("K_aa", "K_ab")}
+    run = mf.derive(block).propagate(**asked, start={"K_aa": 1, "K_bb": 2, **between})
+    assert abs(run.K_ab[0] - K_ab) < 1e-15
+    with pytest.raises(mf.MeanFieldError, match="distance must be at least"):
+        mf.derive(block).propagate(**asked, start={"K_aa": 1, "K_bb": 2, "distance": 0.1})

@@ -21,7 +21,7 @@ from meanfield.base.symbols import KEYWORDS, Q0, L, parameter
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.lowering.modules.module_functions import EVERY_K
 from meanfield.numeric.quadrature.evaluation import on_arrays
-from meanfield.numeric.run.starts import NAMES, pair_start, two_norms_start
+from meanfield.numeric.run.starts import BETWEEN, NAMES, pair_start, two_norms_start
 from meanfield.numeric.run.vanishing import LN2, SMALLEST, Units, degree, units
 from meanfield.symbolic.recursion import Recursion, c0
 from meanfield.symbolic.steps import Domain
@@ -347,10 +347,12 @@ def propagate(
         inputs["c0"] = c
     given_start = {}  # by a name that no parameter has
     layer_1 = {n: a[..., 0] if layerwise and a.ndim else a for n, a in arrays.items()} | inputs
-    if start and (recursion.names[0] == "K" or "tilt" in recursion.names):
+    of_norms = "K_aa" in recursion.names and bool({*BETWEEN} & set(start or ()))
+    if start and (recursion.names[0] == "K" or "tilt" in recursion.names or of_norms):
         whole_start = pair_start if recursion.names[0] == "K" else two_norms_start
         start = whole_start(start, lambda: first_value(recursion.state[0].initial, layer_1))
-        start = {n: v for n, v in start.items() if n in recursion.names or n not in ("K_ab", "distance")}
+        implied = ("K_ab", "distance", *(() if recursion.names[0] == "K" else ("K_aa", "K_bb", "tilt")))
+        start = {n: v for n, v in start.items() if n in recursion.names or n not in implied}
     start = _with_tangents(recursion, start or {}, layer_1)
     for n, v in start.items():
         recursion.index(n)  # raises for what is no state variable
