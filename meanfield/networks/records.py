@@ -590,8 +590,8 @@ def block_of(value: object, what: str) -> Block:
             f"{what} must be a block, but {shown(value)} is a whole network with its input layer; give its .block."
         )
     if isinstance(value, str) or type(value).__name__ == "Activation":
-        name = getattr(value, "name", value)
-        raise MeanFieldError(f"{what} must be a block, but {shown(value)} was given; write Nonlinearity({shown(name)}).")
+        name = shown(getattr(value, "name", value))
+        raise MeanFieldError(f"{what} must be a block, but {shown(value)} was given; write Nonlinearity({name}).")
     if isinstance(value, (list, tuple)):
         raise MeanFieldError(
             f"{what} must be one block, but {len(value)} in a {type(value).__name__} were given; write "

@@ -14,7 +14,7 @@ CALLS = {
     "an infinite factor": (lambda: mf.parametrization("mup", decay=float("inf")), "factor decay .* but inf"),
     "a file by its number": (lambda: RUN.to_json(3), "must be the path of a file, but 3"),
     "a result as no file": (lambda: RUN.save(None), "saved as must be the path of a file, but None"),
-    "a page by its number": (lambda: mf.derive("tanh").explore(3), "The page of an explorer must be the path of a file"),
+    "a page by its number": (lambda: mf.derive("tanh").explore(3), "The page of an explorer must be the path"),
     "a plot of a number": (lambda: RUN.plot(quantities=3), "are names, but 3"),
     "a product with a text": (
         lambda: mf.derive("erf").kernel_operator([[1.0], [2.0]], sigma_w=1, sigma_b=0, depth=2) @ "x",

@@ -41,7 +41,7 @@ ROOMS = (
     "symbolic.correlator_laws", "symbolic.criticality", "symbolic.finite_width", "symbolic.fixed_points",
     "symbolic.recursions.tokens", "training", "tuning",
 )  # fmt: skip
-MOST = 25_600  # lines of the core
+MOST = 25_700  # lines of the core
 
 
 def listed() -> set[str]:

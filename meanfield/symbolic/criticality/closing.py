@@ -193,8 +193,8 @@ def _gap(
     q = min(falling)
     if p == 0 and where.settled and not recursion["distance"].has(MaxStretch):  # of maxima one order is known
         names = {power: sp.Dummy("r", positive=power == q or None, real=True) for power in falling}
-        known = {power: v for power, v in names.items() if power <= 2 * q}
-        gain = {1 + power: (-v if power == q else v) for power, v in known.items()}
+        near = {power: v for power, v in names.items() if power <= 2 * q}
+        gain = {1 + power: (-v if power == q else v) for power, v in near.items()}
         terms = decay_of({k: v for k, v in gain.items() if k <= 1 + 2 * q}).delta
         back = {v: (-falling[power] if power == q else falling[power]) for power, v in names.items()}
         terms = tuple(replace(t, coefficient=_neat(t.coefficient, back)) for t in terms)
