@@ -65,11 +65,15 @@ def whole(file: Path, text: str) -> None:
     os.replace(part, file)
 
 
+def processor() -> str | None:
+    """What the system calls it; None where it does not say."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), None)
+
+
 def machine() -> dict:
     """What the times depend on."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    found = {"CPU": names[0]} if names else {}
+    found = {"CPU": name} if (name := processor()) else {}
     found |= {"cores": os.cpu_count(), "Python": sys.version.split()[0]}
     found |= {name: version(name) for name in ("numpy", "numba", "sympy", "python-flint")}
     return found | {"load average of the last 5 minutes": round(os.getloadavg()[1], 1)}

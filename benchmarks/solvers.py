@@ -23,6 +23,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 import numpy as np
+from report import processor
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -52,9 +53,7 @@ def data(rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 def machine() -> str:
     """The processor, the cores that are used, and the load beside this run."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0] if names else 'unknown'}, {len(os.sched_getaffinity(0))} cores, numpy {version('numpy')}"
+    return f"{processor() or 'unknown'}, {len(os.sched_getaffinity(0))} cores, numpy {version('numpy')}"
 
 
 def main() -> None:
