@@ -347,7 +347,8 @@ def propagate(
         inputs["c0"] = c
     given_start = {}  # by a name that no parameter has
     layer_1 = {n: a[..., 0] if layerwise and a.ndim else a for n, a in arrays.items()} | inputs
-    of_norms = "K_aa" in recursion.names and bool({*BETWEEN} & set(start or ()))
+    said = {"c", "distance"} if "K_bb" in recursion.names else {*BETWEEN}
+    of_norms = "K_aa" in recursion.names and bool(said & set(start or ()))
     if start and (recursion.names[0] == "K" or "tilt" in recursion.names or of_norms):
         whole_start = pair_start if recursion.names[0] == "K" else two_norms_start
         start = whole_start(start, lambda: first_value(recursion.state[0].initial, layer_1))
