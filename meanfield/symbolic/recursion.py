@@ -167,8 +167,8 @@ class Recursion(Result, Mapping[str, sp.Expr]):
         if enclosed and self.only_floats:
             raise MeanFieldError(
                 f"{what} not available: this Pool has averages that are known as doubles, and that nothing encloses; "
-                "ask fixed_points, phase, correlations, bias or critical_line(), which measure, or follow it with "
-                "propagate."
+                "ask fixed_points, phase, correlations or bias (critical_line() too, where the block has one Dense), "
+                "which measure, or follow it with propagate."
             )
         if self.knows_depth:
             raise MeanFieldError(

@@ -287,6 +287,20 @@ def test_files_that_are_not_results_are_refused(tmp_path):
         mf.load(result("run").save(tmp_path / "run.json")).to_frame()
 
 
+def test_a_json_file_gives_the_numbers_under_the_same_names(tmp_path):
+    """An .npz and a .json of one run say the same by name (K of a .json stood under values.values before)."""
+    run = result("run")
+    one, other = (mf.load(run.save(tmp_path / f"run.{suffix}")) for suffix in ("json", "npz"))
+    for name in ("K", "J", "log_J"):
+        assert np.array_equal(getattr(one, name), getattr(other, name)) and np.array_equal(one[name], other[name])
+    kernel = mf.derive("erf").kernel(np.eye(3), sigma_w=1, sigma_b=0.1, depth=3)
+    assert np.array_equal(mf.load(kernel.save(tmp_path / "kernel.json")).Theta, kernel.Theta)
+    with pytest.raises(AttributeError, match="has no 'V'; it has .*K, J, log_J"):
+        one.V
+    with pytest.raises(AssertionError, match="Arrays are not equal"):  # planted: another run
+        np.testing.assert_array_equal(one.K, 1.0001 * other.K)
+
+
 def test_control_a_file_with_another_number_is_seen(tmp_path):
     """Planted: one number of a saved run changed."""
     other = replace(result("run"), values=result("run").values | {"K": result("run").K + 1e-15})

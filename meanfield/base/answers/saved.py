@@ -35,7 +35,18 @@ class Saved(Numbers):
             if isinstance(held, Mapping) and name in held:
                 found = held[name]
                 return found[1] if isinstance(found, tuple) else found
-        raise self._absent(name, self.values if isinstance(self.values, Mapping) else ("values",))
+        if name in self._quantities:
+            import numpy as np
+
+            return np.asarray(self._quantities[name], dtype=float)  # inf and nan stand as text and as nothing
+        known = [*self.values, *self._quantities] if isinstance(self.values, Mapping) else ["values"]
+        raise self._absent(name, known)
+
+    @property
+    def _quantities(self) -> Mapping[str, Any]:
+        """The arrays by quantity inside plain values, as a run has them."""
+        inside = self.values.get("values") if isinstance(self.values, Mapping) and self.coords is None else None
+        return inside if isinstance(inside, Mapping) else {}
 
     def data(self) -> Any:
         """The values as they were saved."""

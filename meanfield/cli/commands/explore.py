@@ -42,6 +42,7 @@ def explore(
             theory_of(act, residual, mu, param, norm, architecture).explore(output)
         typer.echo(f"Wrote {output}", err=True)
         return
+    theory_of(act, residual, mu, param, norm, architecture)  # a name that is none is refused before a page is served
     values: dict[str, str] = {}
     for item in param or ():
         name, equals, value = (part.strip() for part in item.partition("="))

@@ -172,9 +172,8 @@ def compile_phase(recursion: Recursion) -> Compiled:
         raise MeanFieldError(
             "A phase diagram is not available: φ jumps or rises like √|z|, so χ_J is infinite everywhere."
         )
-    inside = sorted(
-        p.name for n in depth_loops.placeholders(recursion) for s in n.args[3] for p in s.free_symbols - {K}
-    )
+    averages = [n for n in depth_loops.placeholders(recursion) if isinstance(n, Average)]
+    inside = sorted(p.name for n in averages for s in n.args[3] for p in s.free_symbols - {K})
     if inside:
         swept = inside[0] in ("sigma_w", "sigma_b")
         raise MeanFieldError(

@@ -135,11 +135,25 @@ class DepthLaw(Law):
         """
         if self.quantity != "J":
             return self.law.expr
+        if self.variable != l:  # J as a power of K, which falls as 1/log l
+            return CONSTANT * sp.exp(sp.Add(*[t.expr(self.variable) for t in self.terms if t.coefficient != CONSTANT]))
         above = [t for t in self.terms if t.coefficient != CONSTANT and _grows(t.power, t.logs)]
         if not self.is_whole:
             return sp.exp(sp.Add(*[t.expr(l) for t in above], self.tail))
         powers = sp.Add(*[t.expr(l) for t in above if (t.power, t.logs) != (0, 1)])
         return CONSTANT * l ** (self.exponent or 0) * sp.exp(powers)
+
+    def at(self, value: object = None, **named: object) -> sp.Expr:
+        """The sum of the terms at one place, as of a `Law`; a number without a name is a layer.
+
+        Raises: MeanFieldError also for a layer where the law is one in K.
+        """
+        if value is not None and self.variable != l:
+            raise MeanFieldError(
+                f"This law of {self.name} is one in {self.variable}, and {shown(value)} was given for the layer; give "
+                f"at({self.variable}=...), with {self.variable} of that layer."
+            )
+        return super().at(value, **named)
 
     def through(self, run: Any, layer: object = None) -> DepthLaw:
         """This law with a number for C, which depends on the start: the one with which it meets a run at a layer.

@@ -120,7 +120,7 @@ def zero_test(atoms: Atoms) -> Callable[[Exact], bool]:
             return False
         total = size = 0.0
         for monomial, x in c.terms.items():
-            part = float(x.p) / float(x.q)
+            part = int(x.p) / int(x.q)  # whole numbers of any length
             for i, n in monomial:
                 part *= value(i) ** n
             total, size = total + part, size + abs(part)

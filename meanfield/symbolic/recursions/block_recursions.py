@@ -354,7 +354,7 @@ def plain_form(block: Block) -> tuple[sp.Expr, sp.Expr] | None:
         return None
     before, mu = found
     walk = Walk()
-    x = walk(Sequential(before), gaussian(Gaussian(1, (K,))))
+    x = walk(untrained(Sequential(before)), gaussian(Gaussian(1, (K,))))
     if not x.of_one_node:
         return None
     f = x.values()[0]

@@ -506,3 +506,15 @@ def test_weights_that_are_a_fraction_of_roots():
     first, last = (n * (run.Theta[n - 1] - 1.000001 * known(n)) for n in (5_000, 40_000))
     assert abs(last - first) > 0.02, "planted"
     assert theory.depth_law("V", **at).leading.coefficient == sp.Rational(2, 3)
+
+
+def test_theta_of_an_activation_with_long_numbers():
+    """α and λ of SELU have ten decimals, powers of them hundreds of digits (an OverflowError before)."""
+    selu = mf.derive("selu")
+    point = selu.critical_points()[0]
+    law = selu.depth_law("Theta", at=point)
+    run = selu.propagate(
+        sigma_w=float(point.sigma_w), sigma_b=float(point.sigma_b), depth=100_000, quantities=("K", "Theta")
+    )
+    lead = float(law.terms[0].coefficient)
+    assert abs(run.Theta[-1] * 1e5 / lead - 1) < 1e-3 < abs(run.Theta[-1] * 1e5 / (1.01 * lead) - 1)

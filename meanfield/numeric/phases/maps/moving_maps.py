@@ -21,6 +21,7 @@ from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoints, start_
 
 ERROR = 1e-10  # relative, of averages whose parameters move: that of phase diagrams
 WHY = "in float64 along a grid of K; averages whose mean and scale move with K are not enclosed"
+OF_SEVERAL = "in float64 along a grid of K: averages over several Gaussians are known as doubles, and not enclosed"
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,10 @@ class MovingMap(FloatMap, EnclosedMap):
     """Such a map: fixed points and phases are those of its values."""
 
     is_enclosed = False
-    why = WHY
+
+    @property
+    def why(self) -> str:
+        return OF_SEVERAL if self.recursion.only_floats else WHY
 
     @cached_property
     def points(self) -> np.ndarray:
@@ -44,7 +48,8 @@ class MovingMap(FloatMap, EnclosedMap):
 
     def fixed_points(self, values: Values, units: Mapping[str, Any]) -> FixedPoints:
         """By its values; where only χ_J moves so (a norm ends the block), those of an enclosed map."""
-        moves = moves_with_K(self.recursion.only("K"))
+        own = self.recursion.only("K")
+        moves = own.only_floats or moves_with_K(own)
         return (FloatMap if moves else EnclosedMap).fixed_points(self, values, units)
 
     def phase(self, values: Values, norm: sp.Expr, units: Mapping[str, Any]) -> Phase:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import sympy as sp
 
+from meanfield.base.errors import MeanFieldError
 from meanfield.networks.records import Block
 from meanfield.symbolic.criticality.critical_lines import CriticalLine, line_of
 from meanfield.symbolic.criticality.phases import Phase, phase_at
@@ -97,6 +98,8 @@ class EnclosedMap(ScalarMap):
         return phase_with_rounding(found, values, near, lambda moved: phase_at(self.recursion, moved, norm))
 
     def line(self, of: str) -> CriticalLine:
+        if "J" not in self.recursion.names:  # left out by a BatchNorm
+            raise MeanFieldError("A critical line is not available: φ jumps, so χ_J is infinite everywhere.")
         return line_of(self.recursion, of, plain_form(self.block), skip_strength(self.block))
 
     def grid(self) -> GridMap:
