@@ -295,8 +295,8 @@ def test_a_json_file_gives_the_numbers_under_the_same_names(tmp_path):
         assert np.array_equal(getattr(one, name), getattr(other, name)) and np.array_equal(one[name], other[name])
     kernel = mf.derive("erf").kernel(np.eye(3), sigma_w=1, sigma_b=0.1, depth=3)
     assert np.array_equal(mf.load(kernel.save(tmp_path / "kernel.json")).Theta, kernel.Theta)
-    with pytest.raises(AttributeError, match="has no 'V'; it has .*K, J, log_J"):
-        one.V
+    with pytest.raises(AttributeError, match=r"has no 'V'; it has .*K, J, log_J"):
+        _ = one.V
     with pytest.raises(AssertionError, match="Arrays are not equal"):  # planted: another run
         np.testing.assert_array_equal(one.K, 1.0001 * other.K)
 

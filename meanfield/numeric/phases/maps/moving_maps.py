@@ -31,7 +31,7 @@ class MovingMap(FloatMap, EnclosedMap):
     is_enclosed = False
 
     @property
-    def why(self) -> str:
+    def why(self) -> str:  # type: ignore[override]
         return OF_SEVERAL if self.recursion.only_floats else WHY
 
     @cached_property
