@@ -102,3 +102,16 @@ def test_phases_behind_a_norm_count_in_standard_deviations():
     assert abs(run.K[1] - (0.04 + 2.25 * one)) < 1e-6
     assert abs(run.c[1] - (0.04 + 2.25 * both) / (0.04 + 2.25 * one)) < 1e-6
     assert abs(run.c[1] - (2.25 * both) / (2.25 * one)) > 1e-3  # without the bias
+
+
+@pytest.mark.parametrize("inner, outer", [("elu", "clip(z, -1, 2)"), ("gelu", "sin")])
+def test_runs_of_two_inputs_behind_two_norms_are_those_of_kernels(inner, outer):
+    """Pieces of the outer function switch where log(mean - scale + 1) is: a number, behind a norm that makes variances
+    1 (which of two comes first was not decided before)."""
+    rows = INPUTS[:2] / np.sqrt((INPUTS[:2] ** 2).mean(axis=1))[:, None]
+    theory = mf.derive(Sequential((LayerNorm(), Nonlinearity(inner), LayerNorm(), Nonlinearity(outer), Dense())))
+    at = {"sigma_w": WEIGHT, "sigma_b": BIAS, "depth": LAYERS}
+    kernel = theory.kernel(rows, **at)
+    run = theory.propagate(**at, correlation=float(rows[0] @ rows[1] / 8), quantities=("K", "K_ab"))
+    assert abs(run.K_ab[-1] - kernel.K[0, 1]) < 1e-12
+    assert abs(run.K_ab[-1] - kernel.K[0, 0]) > 1e-2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -99,7 +100,8 @@ def _read(file: Path) -> tuple[Any, Any]:
         if file.suffix == ".npy":
             return np.load(file, allow_pickle=False), None
         if file.suffix == ".csv":
-            return np.loadtxt(file, delimiter=",", ndmin=2), None
+            with warnings.catch_warnings(action="ignore"):  # an empty file has no rows, which is refused
+                return np.loadtxt(file, delimiter=",", ndmin=2), None
     except (OSError, ValueError) as error:
         raise MeanFieldError(f"{file} could not be read as inputs ({error}).") from None
     raise MeanFieldError(f"{file} was given as data; it must be .npz with X (and Y), .npy or .csv.")

@@ -375,6 +375,9 @@ class Average(Node):
         inner = body.expr.atoms(Average)
         if inner:  # constants of a LayerNorm at fixed variance, as rationals far beyond double precision
             body = Integrand(body.expr.xreplace({a: sp.Rational(str(sp.N(a, 40))) for a in inner}))
+        if params and all(p.is_number for p in params):  # as behind a norm whose variance another norm made 1
+            known = _filled(sp.Tuple(*[sp.Rational(str(sp.N(p, 40))) for p in params]))
+            body, params = Integrand(body.expr.xreplace(known)), _NO_PARAMETERS
         if params:  # values that come with each layer: the node over its variances and its own dummies
             return Average(body, sp.Tuple(*plain), mean, P[: len(params)]), (*self.cov, *params)
         return Average(body, sp.Tuple(*plain), mean, params), self.cov
