@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from math import inf
 import warnings
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
