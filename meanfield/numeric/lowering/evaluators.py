@@ -7,22 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 import sympy as sp
 
-from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K_ab, distance
-from meanfield.functions.balls import certified
 from meanfield.numeric.lowering import formulas  # noqa: F401  registers how averages over Gaussians are compiled
 from meanfield.numeric.lowering.modules.module_functions import EVERY_K, LOWERED, Functions
 from meanfield.numeric.lowering.text import depth_loops
 from meanfield.numeric.lowering.text.printing import code
 from meanfield.numeric.quadrature.polynomial_tables import PolynomialTable
 from meanfield.symbolic.averages.base import Node
-from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import Recursion
 
 MARGIN = 3.0  # between the places where an error is measured it may be larger: up to 2.3 times was seen
 ROUNDING = 2e-15  # no average is claimed to be better: libm and NumPy round differently from one CPU to the next
-DIGITS, BITS = 18, 56  # of an average that is a number: those of a float64, and what is asked of its ball
-
 LOWERED.rare(
     {
         "symbolic.averages.nodes.equal_norms.Stretch": "numeric.lowering.distances.distance_functions",
@@ -57,8 +52,8 @@ def averages(recursion: Recursion, span: tuple[float, float] = EVERY_K) -> Lower
     for node in ordered:
         shape, variables = node.over_symbols()
         written = [sp.sympify(v).xreplace(_written_out(recursion, node)) for v in variables]
-        if (value := _fixed(node)) is not None:
-            calls[node] = value
+        if (value := node.settled()) is not None:  # as behind a norm: no table is made for it
+            calls[node] = repr(value)
             continue
         name = functions.of(shape, written)
         if shape in functions.numbers:
@@ -71,17 +66,6 @@ def averages(recursion: Recursion, span: tuple[float, float] = EVERY_K) -> Lower
     arrays = functions.arrays | {"errors": np.maximum(MARGIN * np.array(functions.errors), ROUNDING)}
     arrays |= {"weight": np.array(functions.weight), "limit": np.array(functions.limit)}
     return LoweredAverages(calls, functions.text, functions.notes, arrays, functions.held)
-
-
-def _fixed(node: Node) -> str | None:
-    """The digits of an average over one Gaussian that no state moves, as behind a norm: no table is made for it."""
-    if not (isinstance(node, Average) and node.n == 1 and node.is_number):
-        return None
-    try:
-        value = certified(node, DIGITS)
-    except MeanFieldError:  # a function without balls
-        return None
-    return repr(float(value)) if value.is_finite() and value.rel_accuracy_bits() > BITS else None
 
 
 def _written_out(recursion: Recursion, node: Node) -> dict[sp.Symbol, sp.Expr]:

@@ -64,6 +64,11 @@ class Node(sp.Expr):
         """
         raise MeanFieldError(f"{shown(self)} is derived, but not compiled.")
 
+    def settled(self) -> float | None:
+        """The value of an average that no state moves, to the last digit of a double; None where it moves, and of
+        what no ball says so well."""
+        return None
+
     def in_closed_form(self) -> sp.Expr:
         """What `meanfield.symbolic.equality.closed` puts in its place; itself, where that is nothing simpler."""
         return self

@@ -73,6 +73,7 @@ def _text(expr: sp.Expr) -> str:
 
 
 _NO_PARAMETERS = sp.Tuple()
+_SETTLED = 18  # digits of an average that is a number where doubles are wanted
 
 
 def _filled(params: sp.Tuple) -> dict[sp.Symbol, sp.Expr]:
@@ -303,6 +304,15 @@ class Average(Node):
                 "such averages are not enclosed."
             )
         return exact if exact is not None else enclosure.average(reduced.integrand, reduced.cov, reduced.mean, digits)
+
+    def settled(self) -> float | None:
+        if self.n > 1 or not self.is_number:
+            return None
+        try:
+            value = balls.certified(self, _SETTLED)
+        except MeanFieldError:  # a function without balls
+            return None
+        return float(value) if value.is_finite() and value.rel_accuracy_bits() > 56 else None
 
     def _closed_ball(self, digits: int) -> arb | None:
         # over the symbol K where that is possible: one compiled form serves every K, and SymPy is not made to take
