@@ -209,7 +209,11 @@ def test_laws_behind_a_batchnorm_say_what_they_are_of():
     value = float(law.expr)
     assert abs(run.K[-1] - run.K_ab[-1] - value) < 1e-12 < abs(run.K[-1] - value)
     assert "K stands for K - K_ab" in str(theory.fixed_points(sigma_w="6/5", sigma_b="3/10")).replace("\n", " ")
-    assert "K_ab" not in str(mf.derive("relu").depth_law("K", sigma_w="6/5", sigma_b="3/10"))  # control
+    phase = theory.phase(sigma_w="6/5", sigma_b="3/10")
+    assert "K stands for K - K_ab" in str(phase) and phase.data()["of"] == "K - K_ab" and "K_{ab}" in phase.latex()
+    plain = mf.derive("relu")  # control
+    assert "K_ab" not in str(plain.depth_law("K", sigma_w="6/5", sigma_b="3/10"))
+    assert "K_ab" not in str(plain.phase(sigma_w="6/5", sigma_b="3/10"))
 
 
 def test_no_message_names_a_class_of_averages():

@@ -174,15 +174,21 @@ def misread(function: Callable[[Any], Any], expr: sp.Expr) -> bool:
         values = values_of(function, at)
     except UnreadableFunction:
         return False
-    exact = sp.lambdify(z, expr, modules=[mpmath_functions(), "mpmath"])
-    for x, value in zip(at, values):
+    return bool((_off(values, expr, at) > CANCELLED).any())
+
+
+def _off(values: Any, expr: sp.Expr, at: Any) -> Any:
+    """How far values are from those of a formula, of 1 + their size; NaN where it has none that a float holds."""
+    import numpy as np
+
+    exact, other = sp.lambdify(z, expr, modules=[mpmath_functions(), "mpmath"]), np.full(len(at), np.nan)
+    for i, x in enumerate(at):
         try:
-            other = float(exact(mpmath.mpf(x)))
+            other[i] = float(exact(mpmath.mpf(x)))
         except (ArithmeticError, TypeError, ValueError):  # beyond floats, or complex
             continue
-        if abs(value - other) > CANCELLED * (1 + abs(other)):
-            return True
-    return False
+    with np.errstate(all="ignore"):
+        return np.abs(values - other) / (1 + np.abs(other))
 
 
 def refuse_together(function: Callable[[Any], Any]) -> None:
@@ -213,10 +219,7 @@ def nearest(function: Callable[[Any], Any], known: Iterable[tuple[str, sp.Expr]]
     allowed = SINGLE if (values == values.astype(np.float32)).all() else AGREES
     best = "", float("inf")
     for name, expr in known:
-        exact = sp.lambdify(z, expr, modules=[mpmath_functions(), "mpmath"])
-        with np.errstate(all="ignore"):
-            other = np.array([float(exact(mpmath.mpf(x))) for x in at])
-            off = float(np.max(np.nan_to_num(np.abs(values - other) / (1 + np.abs(other)), nan=np.inf)))
+        off = float(np.max(np.nan_to_num(_off(values, expr, at), nan=np.inf)))
         if off < best[1]:
             best = name, off
     return *best, best[1] <= allowed

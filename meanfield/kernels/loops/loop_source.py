@@ -15,14 +15,14 @@ from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.kernels.loops.generate import APART, HEADER, block_source, few_source
 from meanfield.kernels.loops.pair_loops import LEAST
-from meanfield.kernels.loops.plans import KernelPlan, NotCovered, in_digits
+from meanfield.kernels.loops.plans import KernelPlan, NotCovered
 from meanfield.numeric.lowering.averages.planes import separate
 from meanfield.numeric.lowering.averages.two_gaussians import FAR, _closed_box, _scales, closed_text, needs_care
 from meanfield.numeric.lowering.evaluators import MARGIN
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.lowering.text.helpers import INLINED
 from meanfield.numeric.quadrature.gaussian_averages import resolved
-from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.node import Average, in_digits
 from meanfield.symbolic.recursion import closed
 
 _COVARIANCE = ("product", "slope")  # pairings that a covariance answers

@@ -12,11 +12,10 @@ from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
 from meanfield.functions.piecewise import pieces
 from meanfield.kernels.loops.nearby import Nearby, nearby
 from meanfield.kernels.loops.pair_averages import PairAverages, pair_averages
-from meanfield.numeric.lowering.averages.direct import rational
 from meanfield.numeric.lowering.averages.planes import separate
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.symbolic.averages.base import Node, nodes_in
-from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.node import Average, in_digits
 from meanfield.symbolic.equality import quotient
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
@@ -40,7 +39,7 @@ class GaussianFunction:
 
     @property
     def digits(self) -> tuple[sp.Expr, sp.Expr]:
-        """The function and its derivative with 30 digits for the averages in them."""
+        """The function and its derivative with digits for the averages in them."""
         return in_digits(self.f), in_digits(self.slope)
 
 
@@ -221,11 +220,6 @@ def _product(found: KernelPlan, node: Node, between: tuple[sp.Expr, ...]) -> Pai
                     return Pairing(node, kind, i, p * q)
     i = _group(found, _expansion(found, f, v), _expansion(found, g, w), (A, AB, B))
     return Pairing(node, "product", i)
-
-
-def in_digits(f: sp.Expr) -> sp.Expr:
-    """A function of z with 30 digits for the averages in it, which are numbers: those of a norm behind a norm."""
-    return f.xreplace({a: rational(a) for a in f.atoms(Average) if a.is_number})
 
 
 def _is_apart(cov: tuple[sp.Expr, ...]) -> bool:

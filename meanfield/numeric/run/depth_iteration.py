@@ -13,6 +13,7 @@ import sympy as sp
 
 from meanfield.base.answers.arrays import Arrays
 from meanfield.base.answers.export import SHOWN, Numbers, plain
+from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.answers.results import MeanFieldError, Status, one_line
 from meanfield.base.arguments import position_of, refuse_not_real, shown, whole
 from meanfield.base.budgets import require_memory, require_steps
@@ -62,6 +63,10 @@ class Run(Numbers):
         many = f"; {points} points {np.shape(self.diverged_at)}" if np.shape(self.diverged_at) else ""
         many += f"; {self.level} over token matrices" if self.level else ""
         return one_line("Run", f"{', '.join(self.quantities)}; layers {self.l[0]} to {self.l[-1]}{many}")
+
+    def __str__(self) -> str:
+        said = self.message()
+        return wrapped(f"{self!r}\n  {said}") if said else repr(self)
 
     @property
     def status(self) -> np.ndarray:

@@ -73,12 +73,19 @@ def _text(expr: sp.Expr) -> str:
 
 
 _NO_PARAMETERS = sp.Tuple()
+_INSIDE = 40  # digits of averages that are numbers, inside what is compiled
 _SETTLED = 18  # digits of an average that is a number where doubles are wanted
 
 
 def _filled(params: sp.Tuple) -> dict[sp.Symbol, sp.Expr]:
     """What to put for the parameter dummies of an integrand."""
     return dict(zip(P, params)) | dict(zip(P_POSITIVE, params))
+
+
+def in_digits(f: sp.Expr) -> sp.Expr:
+    """A function with rationals, far beyond double precision, for the averages in it that are numbers: those of a norm
+    behind a norm."""
+    return f.xreplace({a: sp.Rational(str(sp.N(a, _INSIDE))) for a in f.atoms(Average) if a.is_number})
 
 
 class Average(Node):
@@ -382,12 +389,7 @@ class Average(Node):
             )
         plain = (K,) if self.n == 1 else (K_aa, K_ab, K_bb)
         body, _, mean, params = self.args
-        inner = body.expr.atoms(Average)
-        if inner:  # constants of a LayerNorm at fixed variance, as rationals far beyond double precision
-            body = Integrand(body.expr.xreplace({a: sp.Rational(str(sp.N(a, 40))) for a in inner}))
-        if params and all(p.is_number for p in params):  # as behind a norm whose variance another norm made 1
-            known = _filled(sp.Tuple(*[sp.Rational(str(sp.N(p, 40))) for p in params]))
-            body, params = Integrand(body.expr.xreplace(known)), _NO_PARAMETERS
+        body = Integrand(in_digits(body.expr))
         if params:  # values that come with each layer: the node over its variances and its own dummies
             return Average(body, sp.Tuple(*plain), mean, P[: len(params)]), (*self.cov, *params)
         return Average(body, sp.Tuple(*plain), mean, params), self.cov

@@ -13,6 +13,7 @@ from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.answers.results import MeanFieldError, Solution, Status, one_line
 from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics.depth import depth_law
+from meanfield.symbolic.averages.base import nodes_in
 from meanfield.symbolic.averages.expansions.expansion import at_infinity
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.fixed_points.all_fixed_points import (
@@ -41,7 +42,8 @@ class Phase(Result):
     status: CERTIFIED where it is proved that K flows there (and that other inputs do or do not end elsewhere); MEASURED
     where a search could have missed a pair of fixed points, for the reason in `message`. tokens: how 1 - c of two
     tokens goes, where attention lets them act on each other; they come together in the ordered phase, and χ_J is the
-    growth of their distance. This is derived of tokens that start nearly alike, and status is then MEASURED.
+    growth of their distance. This is derived of tokens that start nearly alike, and status is then MEASURED. of: what K
+    stands for where it is not itself: "K - K_ab" behind a BatchNorm.
 
     >>> found = derive("erf").phase(sigma_w=1.5, sigma_b=0.1)
     >>> found.name, f"{found.chi_J:.6f}", f"{found.xi:.4f}"
@@ -55,6 +57,7 @@ class Phase(Result):
     status: Status = Status.CERTIFIED
     message: str = ""
     tokens: str = ""
+    of: str = ""
 
     columns = ("name", "chi_J", "xi", "bistable", "status")
 
@@ -64,7 +67,7 @@ class Phase(Result):
             "name": self.name,
             "K": "inf" if self.fixed_point is None else self.fixed_point.K.data(),
             **{n: plain(getattr(self, n)) for n in ("chi_J", "xi", "bistable", "status", "message")},
-            **({"tokens": self.tokens} if self.tokens else {}),
+            **{n: getattr(self, n) for n in ("tokens", "of") if getattr(self, n)},
         }
 
     @property
@@ -85,7 +88,7 @@ class Phase(Result):
         xi = sp.oo if self.xi == float("inf") else sp.nan if self.xi != self.xi else sp.Float(self.xi, 10)
         values = [(r"\chi_J^\ast", solution_tex(self.chi_J)), (r"\xi", xi)]
         if self.fixed_point is not None:
-            values.append((r"K^\ast", solution_tex(self.fixed_point.K)))
+            values.append((r"(K - K_{ab})^\ast" if self.of else r"K^\ast", solution_tex(self.fixed_point.K)))
         where = ": K grows without bound" if self.fixed_point is None else ""
         return aligned(values, (f"{self.name}{where}", *(["other input norms end elsewhere"] if self.bistable else [])))
 
@@ -96,6 +99,8 @@ class Phase(Result):
             more += "\n  chi_J* - 1 changes sign within 2 ulp of the floats given; text such as 'sqrt(2)' is exact"
         if self.tokens:
             more += f"\n  {self.tokens}"
+        if self.of:
+            more += f"\n  K stands for {self.of}"
         if self.status is Status.MEASURED:
             more += f"\n  (measured: {self.message})"
         return wrapped(f"{self.name}: chi_J* = {short_chi(self.chi_J)}, xi = {self.xi:.10g}, {where}{more}")
@@ -155,6 +160,12 @@ def _stretched(recursion: Recursion, values: dict[str, sp.Expr]) -> bool:
     except MeanFieldError:
         return False
     return law.rate != 0 and law.rate_power != 1
+
+
+def inside_averages(recursion: Recursion) -> set[sp.Symbol]:
+    """The symbols that averages are taken at: K alone where σ_w and σ_b stand before them; these, too, where a Dense
+    stands before a Pool, as a Gate's own does."""
+    return set().union(*[n.free_symbols for step in recursion.steps for e in step.expressions for n in nodes_in(e)])
 
 
 def moves_with_K(recursion: Recursion) -> bool:

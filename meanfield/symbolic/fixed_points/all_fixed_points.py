@@ -346,7 +346,7 @@ def _neutral(chi) -> FixedPoints:
 
 
 def no_chi() -> Solution:
-    return Solution(sp.oo, Status.NONEXISTENT, None, "φ jumps, so chi_J is infinite")
+    return Solution(sp.oo, Status.NONEXISTENT, None, "φ jumps or rises like sqrt(|z|), so chi_J is infinite")
 
 
 def _affine(c, r, step, chi) -> FixedPoints:

@@ -88,7 +88,7 @@ class BatchDepthLimit(CoupledDepthLimit):
         first = self.map.recursion.start["K"]
         if first.subs({s: values[s.name] for s in first.free_symbols if s.name in values}) == 0:
             raise MeanFieldError(CONSTANT.format(""))
-        return super().phase(values, norm, units)
+        return replace(super().phase(values, norm, units), of=DIFFERENCE)
 
     def named(self, law: DepthLaw) -> DepthLaw:
         """Of K - K_ab, and of J, which grows as J - J_ab does."""

@@ -260,11 +260,11 @@ def closing_law(
     values = replace(place, norm=None).values
     cosine = sp.S.Zero if correlation is None else exact_number("correlation", correlation)
     require_cosine(cosine, correlation)
+    swap = {s: values[s.name] for s in theory.equal_norms.parameters if s.name in values}
     missing = [s.name for s in theory.one_input.only("K", "J").parameters if s.name not in (*values, "Q0")]
     if missing:
         raise MeanFieldError(f"The law of {quantity} is not available: give {' and '.join(missing)} numbers.")
     phase = phase_of(theory, **place.keywords)
-    swap = {s: values[s.name] for s in theory.equal_norms.parameters if s.name in values}
     recursion = theory.equal_norms.only("K", "K_ab", "distance").homogeneous("A large-depth law is").subs(swap)
     first = {n: sp.sympify(e).subs({Q0: norm, start_c0: cosine}) for n, e in recursion.start.items()}
     same = first["distance"] == 0

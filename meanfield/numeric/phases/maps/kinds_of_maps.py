@@ -5,15 +5,14 @@ from __future__ import annotations
 from meanfield.base.symbols import sigma_b, sigma_w
 from meanfield.networks.records import Block
 from meanfield.numeric.phases.maps.scalar_map import EnclosedMap, ScalarMap
-from meanfield.symbolic.averages.base import nodes_in
 from meanfield.symbolic.averages.nodes.shared_averages import Common
-from meanfield.symbolic.criticality.phases import moves_with_K
+from meanfield.symbolic.criticality.phases import inside_averages, moves_with_K
 from meanfield.symbolic.recursion import Recursion
 
 
 def scalar_map(recursion: Recursion, block: Block) -> ScalarMap:
     """The map of what settles of a block. NumPy is loaded where nothing encloses it, and nowhere else."""
-    if recursion.only_floats and not _inside(recursion) & {sigma_w, sigma_b}:
+    if recursion.only_floats and not inside_averages(recursion) & {sigma_w, sigma_b}:
         from meanfield.numeric.phases.maps.sampled_maps import sampled
 
         return sampled(recursion, block)
@@ -27,7 +26,3 @@ def scalar_map(recursion: Recursion, block: Block) -> ScalarMap:
         return MovingMap(recursion, block)
     return EnclosedMap(recursion, block)
 
-
-def _inside(recursion: Recursion) -> set:
-    """The symbols that averages are taken at: σ_w and σ_b where a Dense stands before a Pool, as a Gate's own does."""
-    return set().union(*[n.free_symbols for step in recursion.steps for e in step.expressions for n in nodes_in(e)])

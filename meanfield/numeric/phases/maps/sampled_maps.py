@@ -23,6 +23,7 @@ from meanfield.numeric.phases.maps.float_maps import FLAT, FloatMap, Mapped, Num
 from meanfield.numeric.phases.maps.scalar_map import GridMap
 from meanfield.numeric.phases.neutrality import CurveInK
 from meanfield.symbolic.averages.nodes.group_functions import Group
+from meanfield.symbolic.criticality.phases import inside_averages
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.block_recursions import one_dense
 from meanfield.symbolic.recursions.naming import describe
@@ -46,10 +47,11 @@ class SampledMap(FloatMap):
         if chi.has(sp.oo):
             raise MeanFieldError("χ_J is infinite everywhere here: φ or the Pool jumps, and there is no line.")
         nodes = {g: sp.Dummy("g") for e in (step, chi) for g in e.atoms(Group)}
-        flat = sp.expand(step.xreplace(nodes) - sigma_b**2)
+        flat = sp.expand(step.xreplace(nodes) - (sigma_b**2 if step.has(sigma_b) else 0))  # a batch shares its biases
         mu = [s for s in self.recursion.parameters if s not in (sigma_w, sigma_b) and s.name not in ("Q0", "c0")]
         scaled = sp.expand(flat.subs(sigma_w, 2) - 4 * flat.subs(sigma_w, 1))
-        linear = not flat.has(sigma_b) and not scaled.has(*nodes.values())
+        outside = not inside_averages(self.recursion) & {sigma_w, sigma_b}
+        linear = outside and not flat.has(sigma_b) and not scaled.has(*nodes.values())
         if not linear or len(mu) > 1 or self.recursion.block.lets:
             raise MeanFieldError(
                 "The limit of K is not known: through a Pool whose averages nothing encloses it is found for "

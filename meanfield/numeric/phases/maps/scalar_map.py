@@ -99,7 +99,9 @@ class EnclosedMap(ScalarMap):
 
     def line(self, of: str) -> CriticalLine:
         if "J" not in self.recursion.names:  # left out by a BatchNorm
-            raise MeanFieldError("A critical line is not available: φ jumps, so χ_J is infinite everywhere.")
+            raise MeanFieldError(
+                "A critical line is not available: φ jumps or rises like √|z|, so χ_J is infinite everywhere."
+            )
         return line_of(self.recursion, of, plain_form(self.block), skip_strength(self.block))
 
     def grid(self) -> GridMap:

@@ -16,7 +16,7 @@ from meanfield.base.answers.results import InfiniteAverage, MeanFieldError
 from meanfield.base.symbols import P_POSITIVE, K, P, Z, distance
 from meanfield.functions.piecewise import pieces
 from meanfield.symbolic.averages.base import Defined, Paired, Typeset, Write
-from meanfield.symbolic.averages.node import Average, Integrand, average, outermost
+from meanfield.symbolic.averages.node import Average, Integrand, average, in_digits, outermost
 
 _NO_PARAMETERS = sp.Tuple()
 
@@ -107,11 +107,9 @@ class Stretch(Defined):
         return sp.N(self.definition(), int((prec + lost) / 3.3219) + 3)._eval_evalf(prec)
 
     def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
-        if self.params and all(p.is_number for p in self.params):  # averages behind a norm whose input has variance 1
-            known = {P[i]: sp.Rational(str(sp.N(p, 40))) for i, p in enumerate(self.params)}
-            return Stretch(Integrand(self.args[0].expr.xreplace(known)), K, distance), (self.variance, self.apart)
         own = sp.Tuple(*[P_POSITIVE[i] if p.is_positive else P[i] for i, p in enumerate(self.params)])
-        return Stretch(self.args[0], K, distance, own), (self.variance, self.apart, *self.params)
+        body = Integrand(in_digits(self.args[0].expr))
+        return Stretch(body, K, distance, own), (self.variance, self.apart, *self.params)
 
     @property
     def law(self) -> tuple[sp.Expr, ...]:
@@ -163,7 +161,7 @@ def as_printed(e: sp.Expr) -> sp.Expr:
 
 def without_numbers(body: Integrand, params: sp.Tuple) -> tuple[Integrand, sp.Tuple]:
     """The same with what became a number put into f: α → 1/10 must give the very node that was built with 1/10."""
-    numbers = {P[i]: p for i, p in enumerate(params) if p.is_number and not p.has(Average)}
+    numbers = {P[i]: p for i, p in enumerate(params) if p.is_number}
     if not numbers:
         return body, sp.Tuple(*params)
     rest = [i for i in range(len(params)) if P[i] not in numbers]

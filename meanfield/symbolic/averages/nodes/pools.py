@@ -181,7 +181,7 @@ class MaxProduct(_OfMaximum, Node):
         cls, body: Integrand, cov: Iterable[sp.Expr], n: int | sp.Integer, kind: int | sp.Integer
     ) -> Self:
         made: Self = super().__new__(cls, body, sp.Tuple(*cov), sp.Integer(n), sp.Integer(kind))
-        return made
+        return sp.Mul(*made.means) if made.cov[1] == 0 else made  # independent inputs, as two of a batch are
 
     @property
     def function(self) -> sp.Expr:

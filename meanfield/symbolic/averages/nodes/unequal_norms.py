@@ -20,7 +20,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K_aa, K_bb, Z, distance, tilt
 from meanfield.functions.piecewise import pieces
 from meanfield.symbolic.averages.base import Defined, Paired
-from meanfield.symbolic.averages.node import Integrand, average
+from meanfield.symbolic.averages.node import Integrand, average, in_digits
 from meanfield.symbolic.averages.nodes.equal_norms import Stretch, as_body, essential, without_numbers
 
 _NO_PARAMETERS = sp.Tuple()
@@ -92,7 +92,7 @@ class Chord(Stretch):
         refuse_parameters(self)
         plain = (K_aa, K_bb, distance, tilt)
         kind = Turn if isinstance(self, Turn) else Chord
-        return kind(self.args[0], *plain), (*self.variances, self.apart, self.tilt)
+        return kind(Integrand(in_digits(self.args[0].expr)), *plain), (*self.variances, self.apart, self.tilt)
 
     def separation(self) -> sp.Expr:
         return ChordSquare(*self.args)
@@ -165,7 +165,7 @@ class Rise(Defined):
 
     def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         refuse_parameters(self)
-        return Rise(self.args[0], K_aa, K_bb), self.args[1:3]
+        return Rise(Integrand(in_digits(self.args[0].expr)), K_aa, K_bb), self.args[1:3]
 
     def _sympystr(self, printer: Printer) -> str:
         a, b = self.args[1:3]
