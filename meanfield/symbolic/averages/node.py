@@ -74,6 +74,7 @@ def _text(expr: sp.Expr) -> str:
 
 _NO_PARAMETERS = sp.Tuple()
 _INSIDE = 40  # digits of averages that are numbers, inside what is compiled
+_BOUND = 5  # digits of a size that bounds
 _SETTLED = 18  # digits of an average that is a number where doubles are wanted
 
 
@@ -292,6 +293,17 @@ class Average(Node):
                 "integrand as a product of powers |z - b|^p and functions that are smooth at b."
             )
         return found
+
+    def size(self) -> arb:
+        """A ball of few digits, as bounds of slopes need them, by integration before any closed form: those of squares
+        of high derivatives have thousands of terms."""
+        try:
+            found = enclosure.average(self.integrand, self.cov, self.mean, _BOUND)
+        except InfiniteAverage:
+            raise
+        except MeanFieldError:  # a growth that no rule bounds
+            return self.ball()
+        return found if found.is_finite() else self.ball()
 
     def _ball(self, digits: int) -> arb:
         if not self.is_number:

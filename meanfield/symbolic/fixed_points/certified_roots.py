@@ -149,7 +149,7 @@ def _node(node: Average, lo: sp.Expr, hi: sp.Expr, digits: int) -> arb:
     moved = p.diff().map(lambda e: (Z[0] * e) ** 2).expr
     second = average(moved, K).subs(K, hi)
     try:
-        size = second.ball(15) if isinstance(second, Average) else balls.certified(second, 15)
+        size = second.size() if isinstance(second, Average) else balls.certified(second, 15)
     except InfiniteAverage:  # |z|^{-3/5} has an average, its square has none: the closed form bounds it
         try:
             form = node.closed_form()

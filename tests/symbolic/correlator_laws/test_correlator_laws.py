@@ -518,3 +518,17 @@ def test_theta_of_an_activation_with_long_numbers():
     )
     lead = float(law.terms[0].coefficient)
     assert abs(run.Theta[-1] * 1e5 / lead - 1) < 1e-3 < abs(run.Theta[-1] * 1e5 / (1.01 * lead) - 1)
+
+
+def test_a_law_at_a_point_whose_closed_forms_are_long_is_that_of_a_run():
+    """sin(z) + z²/3 at its half-stable point: slopes are bounded by integrals, not by closed forms of thousands of
+    terms (more than 150 s before). V/K² rises by the law's coefficient a layer, up to 1/l."""
+    theory = mf.derive("sin(z) + z**2/3")
+    point = theory.critical_points()[-1]
+    (term,) = theory.depth_law("V", at=point).terms
+    at = {"sigma_w": float(point.sigma_w.value), "sigma_b": float(point.sigma_b.value) - 1e-13}
+    run = theory.propagate(**at, depth=4000, quantities=("K", "V"))
+    ratio = run.V / run.K**2
+    rises = [(ratio[2 * n - 1] - ratio[n - 1]) / n for n in (1000, 2000)]
+    limit = 2 * rises[1] - rises[0]  # what goes like 1/l is gone
+    assert abs(float(term.coefficient) / limit - 1) < 2e-4 < abs(float(term.coefficient) / rises[0] - 1)
