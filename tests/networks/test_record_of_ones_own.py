@@ -308,12 +308,12 @@ def walkers(text):
     return sorted(set(found))
 
 
-@pytest.mark.slow
 def test_one_function_walks():
     """For the CPU and for CUDA: the device's batch is a carrier of the same walk."""
     home = Path(meanfield.empirical.__file__).parent
     found = {str(path.relative_to(home)): walkers(path.read_text()) for path in home.rglob("*.py")}
-    assert {path: names for path, names in found.items() if names} == {"network/walk.py": ["walk"]}
+    home_of_walk = "network/operations/operation_walk.py"
+    assert {path: names for path, names in found.items() if names} == {home_of_walk: ["walk"]}
     device = (home / "cuda" / "device.py").read_text()
     calls = [n.func.id for n in ast.walk(ast.parse(device)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
     assert calls.count("walk") == 2, "the layers of a batch, and how much memory they take"

@@ -18,6 +18,7 @@ from sympy.core.alphabets import greeks
 from sympy.printing.latex import translate
 
 from meanfield.base.answers.export import shows
+from meanfield.base.answers.plain_text import legible
 from meanfield.base.symbols import LATEX_NAMES, parameter
 from meanfield.base.tex.lines import lines, opened
 from meanfield.base.tex.prose import prose, wrapped
@@ -32,6 +33,7 @@ _WORTH = 45.0  # points: what a part must measure at least to be named
 def tex(e: Any) -> str:
     """LaTeX of an expression in the project's notation; no number has more than `DIGITS` digits."""
     if isinstance(e, sp.Basic):
+        e = legible(e, DIGITS) if isinstance(e, sp.Expr) else e
         e = e.xreplace({r: sp.Float(r, DIGITS) for r in e.atoms(sp.Float, sp.Rational) if _is_long(r)})
     names = dict(LATEX_NAMES)
     for s in getattr(e, "free_symbols", ()):

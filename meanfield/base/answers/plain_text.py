@@ -46,10 +46,24 @@ def columns(rows: Iterable[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(w) for cell, w in zip(row, wide)).rstrip() for row in held]
 
 
-def legible(e: sp.Expr) -> sp.Expr:
-    """The expression with decimals in the place of rational numbers of more digits than anybody reads (SELU's)."""
-    long = {r: sp.Float(r, DECIMALS) for r in e.atoms(sp.Rational) if _long(r)}
-    return e.xreplace(long) if long else e
+def legible(e: sp.Expr, digits: int = DECIMALS) -> sp.Expr:
+    """The expression with one decimal for each of its numbers that holds a rational of more digits than anybody reads
+    (SELU's).
+
+    >>> legible(sp.pi * sp.Rational(10**40 + 1, 3 * 10**40) * sp.Symbol("x") + 2)
+    1.0471975511965977*x + 2
+    """
+    long = {r: sp.Float(r, digits) for r in e.atoms(sp.Rational) if _long(r)}
+    if not long:
+        return e
+    if e.is_number and not any(hasattr(part, "tex_letter") for part in sp.preorder_traversal(e)):
+        return sp.N(e, digits)
+    if e.is_Add or e.is_Mul:
+        numbers, rest = e.as_independent(*e.free_symbols, as_Add=e.is_Add)
+        parts = rest.args if rest.func == e.func else (rest,)
+        if numbers != e:
+            return e.func(legible(numbers, digits), *[legible(part, digits) for part in parts])
+    return e.func(*[legible(p, digits) if isinstance(p, sp.Expr) else p.xreplace(long) for p in e.args])
 
 
 def _long(r: sp.Rational) -> bool:
@@ -71,7 +85,7 @@ class _Legible(StrPrinter):
 
 def text(e: sp.Expr) -> str:
     """The expression as text, with decimals as `legible` has them."""
-    printed: str = _Legible().doprint(e)
+    printed: str = _Legible().doprint(legible(e))
     return printed
 
 

@@ -129,18 +129,15 @@ def _looked_at(net: Trainee, x: np.ndarray, cotangent: np.ndarray) -> _Before:
     }
     others: dict[Name, np.ndarray] = {}
     carrier = Cotangents(cotangent[None], net.arena.take)
-    every = [site for here in net.sites(len(x), True) for site in here]
-    for site in reversed(every):
-        if site is every[0]:  # nobody asks for the gradient by the input
-            dense[Name(site.layer, site.place, "W")].v = carrier.rows[0].copy()
-            break
-        site.operation.visit(carrier, site)
+    first, *every = (site for here in net.sites(len(x), True) for site in here)
+    for site in walk(reversed(every), [carrier]):
         name = Name(site.layer, site.place, "W")
         if name in dense:
             dense[name].v = carrier.met[0].copy()
         elif isinstance(site.derivative, Derivative) and site.derivative.names:
             for own, found in zip(site.derivative.names, site.derivative.gradient(carrier.met[0])):
                 others[name._replace(name=own)] = found
+    dense[Name(first.layer, first.place, "W")].v = carrier.rows[0].copy()  # nobody asks for the gradient by the input
     return _Before(dense, others)
 
 

@@ -153,7 +153,7 @@ def test_gelu_point_exactly():
     assert_close(sp.N(point.sigma_b.value, 20), 0.415839380959, 1e-11)
     assert_close(point.c_n.value / sp.Float("1.43626418732e-4", 20), 1, 1e-9)
     assert point.kind == "half-stable" and point.side.startswith("attracts from above")
-    assert repr(point).startswith("CriticalPoint(sigma_w = 1.408") and "attracts from above" in repr(point)
+    assert repr(point).startswith("CriticalPoint(sigma_w = 1.408") and "attracts from above" in str(point)
     assert origin.kind == "repelling" and origin.c_n.value == -6 / sp.pi and origin.sigma_w.value == 2
     assert abs(float(point.zeta.value) - 66.668) > 100
     moved = mf.derive("gelu", mu="1/2").critical_points()[1]
