@@ -79,7 +79,8 @@ class Tail:
 
 
 def tail(p: Pieces, far: bool) -> Tail:
-    """What is left of φ at |z| → ∞, or at z → 0. Raises: MeanFieldError where that is no power of |z|."""
+    """What is left of φ at |z| → ∞, or at z → 0. Raises: MeanFieldError where that is no power of |z|, and where φ²
+    falls like 1/|z| or faster: its average is made near 0 then, and not in the tails."""
     ends = []
     for side, e in ((1, p.exprs[-1]), (-1, p.exprs[0])) if far else zip((1, -1), reversed(p.around_zero())):
         terms = (
@@ -93,6 +94,11 @@ def tail(p: Pieces, far: bool) -> Tail:
     if not known or any(k[1] != 0 for k in known):
         raise MeanFieldError("The tails of φ are no powers of |z|; the correlation of two inputs is not derived there.")
     d = (max if far else min)(k[0] for k in known)
+    if far and d <= -sp.S.Half:
+        raise MeanFieldError(
+            f"phi falls like |z|^({d}) as |z| grows, so that <phi^2> is made near 0; no power of |z| says how two "
+            "inputs part there."
+        )
     right, left = (c if k is not None and k[0] == d else sp.S.Zero for k, c in ends)
     return Tail(sp.sympify(d), right, left)
 

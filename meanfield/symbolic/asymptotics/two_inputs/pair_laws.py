@@ -12,16 +12,18 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, K_ab, Z
 from meanfield.functions.series.taylor import fractional
-from meanfield.symbolic.asymptotics.comparing import added, summed
+from meanfield.symbolic.asymptotics.comparing import added, log_of, summed
 from meanfield.symbolic.asymptotics.exponent_cells import Undecided
 from meanfield.symbolic.asymptotics.log_growth import Growth, regular
 from meanfield.symbolic.asymptotics.schedules.balance import Correlated
 from meanfield.symbolic.asymptotics.schedules.power_tails import Meeting, Tail, tail, unlike
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime, sign_of
 from meanfield.symbolic.asymptotics.schedules.residual import Solver
+from meanfield.symbolic.averages.expansions.expansion import at_infinity
 from meanfield.symbolic.averages.node import average
 
 _T = sp.Dummy("t", positive=True)
+FLEETING = (-sp.S.Half, 0)  # ⟨φ²⟩_q ~ v/√q: φ² has a finite integral, so that q → ∞ meets φ ever more rarely
 Pair = tuple[Growth | None, Growth | None]
 
 
@@ -41,6 +43,8 @@ def pair_laws(solver: Solver, regime: Regime) -> Pair:
     try:
         found = tail(solver.branch.phi.pieces, far)
     except MeanFieldError:
+        if far and regime.end.of_square[:2] == FLEETING:
+            return _fleeting(solver, regime)
         share = unlike(solver.branch.phi.pieces) if far else None
         if share is None:
             raise Undecided(f"{solver.branch.phi} is no power of |z| at this end") from None
@@ -48,7 +52,7 @@ def pair_laws(solver: Solver, regime: Regime) -> Pair:
     try:
         if regime.end.is_linear:
             return _linear(solver, regime, found)
-        if regime.drive == "source":
+        if regime.drive == "source" or regime.share == 1:
             return _behind_source(solver, regime, found)
         return _meeting(solver, regime, found)
     except Undecided:
@@ -196,6 +200,51 @@ def _waves(solver: Solver, regime: Regime, share: sp.Expr) -> Pair:
     return distance, _dying(solver, regime, sp.S.Zero)
 
 
+def _fleeting(solver: Solver, regime: Regime) -> Pair:
+    """φ² of a finite integral as q → ∞: where two inputs differ by more than φ is wide, one meets it where the other
+    does not, and ⟨φ_aφ_b⟩/⟨φ²⟩ → 0.
+
+    Behind a source Δ grows by 2σ_v² l^{-β_v}⟨φ²⟩_q then, if what that makes of δ = σ_w² l^{-β_w} Δ grows; else by J.
+    On K's own feedback c goes to the share of the source, and where there is none, K_ab keeps what the sources, ⟨φ⟩²
+    and ⟨φ′⟩² times the biases inside add to its start: S l^{-V}⟨φ′⟩², by which it grows itself, adds up to a number.
+    """
+    assert regime.end is not None
+    v, w, square = solver.branch.v, solver.branch.w, regular(regime.end.of_square[2]) * regime.q**FLEETING[0]
+    if regime.drive == "source" or regime.share == 1:
+        source = square * regular(2 * v.size, -v.beta)
+        settles = solver.sign(source.exponent + 1 - w.beta)
+        if settles > 0 or (settles == 0 and solver.sign(w.beta) == 0):
+            return _by_distance(regime, summed(source, solver.oracle) or regular(None))
+        if regime.J is None:
+            raise Undecided("phi jumps, so that J is infinite; how two inputs part that come closer is not derived")
+        if settles < 0:
+            return _by_distance(regime, regime.J.of_unknown_size)
+        if source.power_of(1) != 0:
+            raise Undecided("the distance of two inputs grows as fast as φ is wide, but for logarithms of l")
+        return _by_distance(regime, regular(None, _smaller(w.beta, regime.J.exponent)))
+    if regime.share != 0:
+        return regime.K.times(2 * (1 - regime.share)), regular(regime.share / (1 - regime.share))
+    shared = [_met(solver, regime, 0), None if solver.bias() is None else _met(solver, regime, 1)]
+    own = solver.from_sources(sp.S.Zero, solver.source_a(), *shared)
+    return regime.K.times(sp.Integer(2)), (own / regime.K).of_unknown_size
+
+
+def _met(solver: Solver, regime: Regime, slope: int) -> Growth | None:
+    """σ_v² l^{-β_v}⟨φ⟩_q², or with ⟨φ′⟩_q = ⟨zφ⟩_q/q and the biases inside (slope: 1); None where it is 0 by parity."""
+    mean = average(solver.branch.phi.pieces.map(lambda e: Z[0] ** slope * e).expr, K) / K**slope
+    if mean == 0:
+        return None
+    terms = at_infinity(mean, 1).terms
+    if not terms:
+        raise Undecided(f"the mean of {solver.branch.phi} at large variances is not known")
+    lead, v = terms[0], solver.branch.v
+    found = regular(v.size * lead.coefficient**2, -v.beta) * regime.q ** (2 * lead.power)
+    if lead.logs != 0:
+        found = found * log_of(regime.q, solver.oracle) ** (2 * lead.logs)
+    bias = solver.bias() if slope else None
+    return found if bias is None else found * bias
+
+
 def _behind_source(solver: Solver, regime: Regime, found: Tail) -> Pair:
     """K lives on its own source, which both inputs share: c → 1."""
     if found.slope != sp.oo:
@@ -208,12 +257,17 @@ def _behind_source(solver: Solver, regime: Regime, found: Tail) -> Pair:
     if wide < 0:
         return _by_distance(regime, regime.J.of_unknown_size)
     even = wide == 0 and solver.sign(w.beta) == 0
+    if wide == 0 and not even and regime.K.power_of(1) != 0:
+        raise Undecided("the distance of two inputs grows as fast as φ is wide, but for logarithms of l")
     if wide == 0 and not even:  # ⟨(φ_a - φ_b)²⟩/δ falls from J's rate to 0 as δ grows: δ settles, or J is too slow
         return _by_distance(regime, regular(None, _smaller(w.beta, regime.J.exponent)))
     drive = 2 * v.size * regime.end.of_square[2] * k * w.size**found.d * regime.K.constant**found.d
     size = (1 - n) * drive / (2 * regime.K.constant) ** n
-    if even:
-        return _by_distance(regime, regular(size ** (1 / (1 - n)), 0, 1 / (1 - n)))
+    if even:  # per log l, with K a power of that where it grows so slowly
+        grown = 1 - regime.K.power_of(1) / sp.Integer(2)
+        if solver.sign(grown) <= 0:
+            raise Undecided("K grows as a power of log l, and how two inputs part meanwhile is not derived")
+        return _by_distance(regime, regular((size / grown) ** (1 / (1 - n)), 0, grown / (1 - n)))
     return _by_distance(regime, regular((size / grown) ** (1 / (1 - n)), grown / (1 - n)))
 
 
