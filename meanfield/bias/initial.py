@@ -11,6 +11,7 @@ import sympy as sp
 from meanfield.base.answers.export import Result, plain
 from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.answers.results import MeanFieldError, Solution, Status, one_line
+from meanfield.base.answers.terms import Term
 from meanfield.bias.class_fraction import ClassFraction
 from meanfield.bias.guessing import BiasPhase, phase_of
 from meanfield.symbolic.asymptotics.depth import DepthLaw
@@ -100,6 +101,8 @@ def bias_of(phase: Phase, law: DepthLaw | None, why: str, found: Any, grown: boo
             where = "one" if abs(gamma - 1) <= 1e-12 else "above" if gamma > 1 else "below"
             return Bias(phase_of(where, side, K), gamma, c, phase.chi_J, law, status, law.regime)
         return Bias(phase_of("start", side, K), gamma, c, phase.chi_J, law, status, law.regime)
+    if lead.size(sp.oo) < Term(sp.S.One).size(sp.oo):  # c → 0, as of an odd φ whose K grows
+        return Bias(phase_of("below", side, K), 0.0, 0.0, phase.chi_J, law, status, law.regime)
     message = phase.message if side is not None else "whether chi_J* is 1 is not decided"
     if phase.to_rounding:
         status, message = Status.MEASURED, "critical to rounding"

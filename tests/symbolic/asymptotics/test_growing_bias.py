@@ -58,3 +58,15 @@ def test_variances_that_grow_with_depth_are_refused(beta):
         mf.Schedule(1, beta)
     assert str(refused.value).count(".") <= 2
     assert mf.Schedule(1, 0) and mf.Schedule(1, "beta_v")
+
+
+@pytest.mark.parametrize("phi, correlation", [("tanh", "1/2"), ("exp(-z**2)", "0")])
+def test_what_falls_is_no_prejudice(phi, correlation):
+    """c → 0 as K grows: γ* = 0 (γ* = ∞, c* = 1 before, as of every law that moves)."""
+    theory = mf.derive(phi, residual=True)
+    found = theory.bias(sigma_w=1, sigma_b=0, correlation=correlation)
+    assert (found.phase.value, found.gamma, found.c) == ("neutrality", 0, 0)
+    run = theory.propagate(sigma_w=1, sigma_b=0, correlation=0.5, depth=20_000, quantities=("c",))
+    assert run.c[-1] < 0.5 * run.c[200] and float(found.law.leading.power) < 0
+    rising = theory.bias(sigma_w=1, sigma_b="1/2", correlation=correlation)  # control
+    assert rising.gamma > 1e-3
