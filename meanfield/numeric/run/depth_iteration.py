@@ -17,7 +17,7 @@ from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.answers.results import MeanFieldError, Status, one_line
 from meanfield.base.arguments import position_of, refuse_not_real, shown, whole
 from meanfield.base.budgets import require_memory, require_steps
-from meanfield.base.quantities import QUANTITIES, QUOTIENTS, VARIANCES
+from meanfield.base.quantities import GRADIENTS, QUANTITIES, QUOTIENTS, VARIANCES
 from meanfield.base.symbols import KEYWORDS, Q0, L, parameter
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.lowering.modules.module_functions import EVERY_K
@@ -285,12 +285,17 @@ class Run(Numbers):
         if not any(np.isinf(v).any() for v in norms):  # the normalized zero vector, say
             return f"The state is not a number{count} from layer {first} on; the layers before it are intact."
         said = f"K diverges{count}: it exceeds 1e300 first at layer {first}; the layers before it are intact"
-        quotients = ", ".join(n for n in QUOTIENTS if n in self.quantities)
+        quotients = ", ".join(self._quotients)
         if not quotients:
             return said + "."
         if (np.asarray(self.lost_at)[bad > 0] > 0).any():
             return f"{said}, from there on {quotients} are unknown (NaN)."
         return f"{said}, and {quotients} go on."
+
+    @property
+    def _quotients(self) -> list[str]:
+        """What goes on where K leaves the doubles, or is lost with it."""
+        return [n for n in self.quantities if n in QUOTIENTS or n.partition("[")[0] in GRADIENTS]
 
     def _underflow(self) -> str:
         below, lost = np.asarray(self.underflows_at), np.asarray(self.lost_at)
@@ -298,7 +303,7 @@ class Run(Numbers):
             return ""
         count = self.at_points(below > 0)
         said = f"K underflows{count}: it is below 1e-290 first at layer {int(below[below > 0].min())}, where it is 0"
-        quotients = [n for n in QUOTIENTS if n in self.quantities]
+        quotients = self._quotients
         if not quotients:
             return said + "."
         if (lost > 0).any():

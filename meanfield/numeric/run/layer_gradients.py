@@ -25,6 +25,13 @@ class GradientRun(Run):
         """Names that can be read off the run."""
         return tuple(name if name in QUANTITIES else name.removeprefix("log_") for name in self.values)
 
+    @property
+    def lost_at(self) -> np.ndarray:
+        """First layer per point with an unknown gradient: 1, where the J^{l,L} behind all of them is; 0 of none."""
+        known = [v for k, v in self.values.items() if k.removeprefix("log_").partition("[")[0] in GRADIENTS]
+        gone = np.isnan(np.stack(known)).any(axis=0)
+        return np.where(gone.any(axis=-1), self.l[gone.argmax(axis=-1)], 0)
+
     def __getattr__(self, name: str) -> np.ndarray:
         values, bare = self.__dict__.get("values", {}), name.removeprefix("log_")
         if values and bare.partition("[")[0] in GRADIENTS:
@@ -49,9 +56,10 @@ def with_gradients(run: Run, asked: tuple[str, ...], other: Run | None = None) -
     J^{l,L} is the product of the growths of layers l + 1 … L, added up as logarithms: nothing overflows or cancels.
     """
     with np.errstate(divide="ignore", invalid="ignore"):  # log 0: σ_v = 0, a G of exactly 0
-        steps = np.log(run.values["G_z"])[..., 1:]
+        held = run.held.values  # in units in which K stays finite, where its map is homogeneous as it grows
+        steps = np.log(held["G_z"])[..., 1:]
         behind = np.concatenate((steps, np.zeros((*steps.shape[:-1], 1))), axis=-1)
-        lost = np.isnan(run.values["K"]) | ~np.isfinite(run.values["K"])
+        lost = ~np.isfinite(held["K"])
         log_J = np.where(lost, np.nan, np.flip(np.cumsum(np.flip(behind, -1), axis=-1), -1))
         kept = {k: run.values[k] for k, name in (("K", "K"), ("log_J", "J")) if name in asked and k in run.values}
         if other is not None:

@@ -298,8 +298,8 @@ class _End:
         summed = odd and self.at == 0 and not limit.has(Stretch)
         if not exact and not summed and not self._exponential():
             raise MeanFieldError(
-                f"{self.text}, as a power of l, and the map of c depends on K all the while; its law is not derived. "
-                'Follow it with propagate(quantities=("K", "c")).'
+                f"{self.text}, more slowly than exponentially, and the map of c depends on K all the while; its law is "
+                'not derived. Follow it with propagate(quantities=("K", "c")).'
             )
         powers = gap_powers(limit, 2)
         slope = powers.get(sp.S.Zero, sp.S.One)

@@ -78,6 +78,12 @@ def remembered(maxsize: int) -> Callable[[Any], Any]:
 Rates = tuple[str, ...]
 
 
+OPEN = (
+    "what trained gains add differs from neuron to neuron, and a skip, a Pool or another norm takes it up before a "
+    "Dense averages over neurons; use affine=False in the norm whose output goes there."
+)
+
+
 class OpenTangent(Exception):
     """γ and β of a LayerNorm whose output is a skip's input: their share of Θ depends on z in more and more ways."""
 

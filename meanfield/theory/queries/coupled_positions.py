@@ -28,7 +28,7 @@ from meanfield.symbolic.averages.nodes.spheres import SphereAverage
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.recursions.batch import CONSTANT
 from meanfield.symbolic.recursions.block_recursions import ACTING, kind_of, variable
-from meanfield.symbolic.recursions.coordinate_walk import remembered
+from meanfield.symbolic.recursions.coordinate_walk import OPEN, remembered
 from meanfield.symbolic.recursions.first import begun
 from meanfield.symbolic.recursions.tokens.exchangeable import carried, exchangeable
 from meanfield.symbolic.recursions.tokens.shares import shares
@@ -90,8 +90,7 @@ class ActingPositions:
                 )
             if name.startswith("Theta") and "Theta" not in recursion.names:
                 raise MeanFieldError(
-                    f"{name} does not close here: trained gains act on what another norm or a skip takes apart; use "
-                    "BatchNorm(affine=False), or put the norm inside the branch."
+                    f"{name} is not derived here: {OPEN}"
                 )
 
     def selected(self, names: tuple[str, ...]) -> Recursion:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.quantities import GRADIENTS, KINDS, QUANTITIES, made_of, recursion_of
 from meanfield.symbolic.recursion import Recursion
-from meanfield.symbolic.recursions.coordinate_walk import remembered
+from meanfield.symbolic.recursions.coordinate_walk import OPEN, remembered
 from meanfield.theory.queries.architecture_maps import Maps
 from meanfield.theory.queries.given_values import listed
 
@@ -30,8 +30,7 @@ def selected(theory: Maps, names: tuple[str, ...], start: tuple[str, ...] = ()) 
     open_ = [n for n in names if n not in (*found.names, *(read for read, _ in found.readout))]
     if open_:
         raise MeanFieldError(
-            f"{open_[0]} does not close here: a skip starts at the output of a LayerNorm with trained gains, or one "
-            "stands before or behind a Pool; use LayerNorm(affine=False) there, or put the LayerNorm inside the branch."
+            f"{open_[0]} is not derived here: {OPEN}"
         )
     beside = [n for name in names for n in QUANTITIES[name].needs]
     return found.only(*names, *beside, *KINDS[own].with_) if names else found

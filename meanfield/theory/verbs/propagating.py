@@ -152,7 +152,8 @@ def _run(theory: Maps, point: ParameterPoint, rates: dict[str, Any], settings: d
             start=point.start,
         )
         if apart:
-            found = found.changed("V", lambda values: values["V"] - 2 * values["K"] ** 2)
+            with np.errstate(over="ignore", invalid="ignore"):  # where K has left the doubles
+                found = found.changed("V", lambda values: values["V"] - 2 * values["K"] ** 2)
         refuse_nothing_left(found, theory.block)
         return with_gradients(found, wanted, other) if back else found
     except InfiniteAverage:

@@ -70,3 +70,15 @@ def test_what_falls_is_no_prejudice(phi, correlation):
     assert run.c[-1] < 0.5 * run.c[200] and float(found.law.leading.power) < 0
     rising = theory.bias(sigma_w=1, sigma_b="1/2", correlation=correlation)  # control
     assert rising.gamma > 1e-3
+
+
+def test_gradients_go_on_where_K_has_overflowed():
+    """ReLU at σ_w = 2: log G_z^l = (L - l) log 2 and G_w = J^{1,L} for every layer, in layers whose K is infinite too
+    (nan before, and `lost_at` 0)."""
+    run = mf.derive("relu").propagate(sigma_w=2, sigma_b=0, depth=1100, quantities=("K", "J", "G_z", "G_w"))
+    assert run.diverged_at == 996 and run.lost_at == 0 and np.isinf(run.K[-1])
+    assert run.log_G_z == pytest.approx((1100 - run.l) * np.log(2), abs=1e-9)
+    assert run.log_G_w[:, 0] == pytest.approx(run.log_J[-1], abs=1e-9)
+    square = mf.derive("z**2").propagate(sigma_w=2, sigma_b=0, depth=30, quantities=("G_z",))  # no map at infinity
+    assert np.isnan(square.log_G_z).all() and square.lost_at == 1
+    assert "G_z are unknown" in square.message() and "G_z, G_w[1] go on" in run.message()
