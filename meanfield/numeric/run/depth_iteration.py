@@ -282,14 +282,15 @@ class Run(Numbers):
         first = int(bad[bad > 0].min())
         count = self.at_points(bad > 0)
         norms = [v for n, v in self.values.items() if n in VARIANCES]
-        if not any(np.isinf(v).any() for v in norms):  # the normalized zero vector, say
+        if norms and not any(np.isinf(v).any() for v in norms):  # the normalized zero vector, say
             return f"The state is not a number{count} from layer {first} on; the layers before it are intact."
         said = f"K diverges{count}: it exceeds 1e300 first at layer {first}; the layers before it are intact"
         quotients = ", ".join(self._quotients)
         if not quotients:
             return said + "."
-        if (np.asarray(self.lost_at)[bad > 0] > 0).any():
-            return f"{said}, from there on {quotients} are unknown (NaN)."
+        lost = np.asarray(self.lost_at)[bad > 0]
+        if (lost > 0).any():
+            return f"{said}, from layer {lost[lost > 0].min()} on {quotients} are unknown (NaN)."
         return f"{said}, and {quotients} go on."
 
     @property

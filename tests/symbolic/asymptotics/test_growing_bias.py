@@ -81,4 +81,4 @@ def test_gradients_go_on_where_K_has_overflowed():
     assert run.log_G_w[:, 0] == pytest.approx(run.log_J[-1], abs=1e-9)
     square = mf.derive("z**2").propagate(sigma_w=2, sigma_b=0, depth=30, quantities=("G_z",))  # no map at infinity
     assert np.isnan(square.log_G_z).all() and square.lost_at == 1
-    assert "G_z are unknown" in square.message() and "G_z, G_w[1] go on" in run.message()
+    assert "from layer 1 on G_z are unknown" in square.message() and "G_z, G_w[1] go on" in run.message()

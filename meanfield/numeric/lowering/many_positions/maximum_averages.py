@@ -23,6 +23,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.budgets import tick
 from meanfield.base.symbols import K_aa, K_ab, K_bb, Z
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.averages import planes
@@ -91,6 +92,7 @@ def error(node: Largest, source: str, name: str, limit: float) -> float:
         states = [(V, V, gap, False) for gap in (GAPS if V == 1 else GAPS[1::4])]
         states += [(V, V, 0.3, True), (V, V / 2, 0.4, False)] if V == 1 else []
         for state in states:
+            tick()
             own, finer = np.array(two(*state, 0)), np.array(two(*state, 1))
             size = np.array([finer[0], one(V, 1)[2]])
             worst = max([worst, *np.abs(own - finer)[size > 0] / size[size > 0]])
