@@ -53,7 +53,8 @@ class Bias(Result):
     def fraction(self, classes: int = 2, inputs: int | None = None) -> ClassFraction:
         """The law of the fraction of inputs that a deep network puts into one class (`ClassFraction` at γ*)."""
         if math.isnan(self.gamma):
-            raise MeanFieldError(f"Class fractions are not available: gamma* is not known here: {self.message}.")
+            why = self.message.rstrip(".")
+            raise MeanFieldError(f"Class fractions are not available: gamma* is not known here: {why}.")
         return ClassFraction(self.gamma, classes, inputs)
 
     def __repr__(self) -> str:

@@ -79,8 +79,8 @@ Rates = tuple[str, ...]
 
 
 OPEN = (
-    "what trained gains add differs from neuron to neuron, and a skip, a Pool or another norm takes it up before a "
-    "Dense averages over neurons; use affine=False in the norm whose output goes there."
+    "what the trained gains of a norm add is not followed where the norm stands behind a Pool, nor where a skip, a "
+    "Pool or another norm takes it up before a Dense averages over neurons; use affine=False in that norm."
 )
 
 

@@ -105,7 +105,7 @@ def test_a_trained_layer_norm_before_a_pool_leaves_theta_out():
         mf.derive(architecture=mf.Sequential((mf.LayerNorm(affine), *NORMED.blocks[1:]))) for affine in (True, False)
     )
     assert trained.one_input == fixed.one_input.only("K", "J") and "Theta" in fixed.one_input
-    with pytest.raises(MeanFieldError, match="or one stands before or behind a Pool"):
+    with pytest.raises(MeanFieldError, match="a Pool or another norm takes it up"):
         trained.propagate(**PLACE, quantities=("Theta",))
 
 
