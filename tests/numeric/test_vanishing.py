@@ -185,7 +185,7 @@ def test_overflow_of_a_map_that_is_not_homogeneous_is_lost():
     first = int(run.diverged_at)
     assert int(run.lost_at) == first > 3 and int(run.underflows_at) == 0
     assert np.isfinite(run.c[: first - 1]).all() and np.isnan(run.c[first - 1 :]).all()
-    assert "from there on c, gamma, log_gamma are unknown (NaN)" in run.message()
+    assert f"from layer {first} on c, gamma, log_gamma are unknown (NaN)" in run.message()
     start = {"K": 1e150, "c": 0.5}
     run = mf.derive("erf").propagate(sigma_w=0.1, sigma_b=0, depth=300, start=start, quantities=("c",))
     with mp.workdps(250):
