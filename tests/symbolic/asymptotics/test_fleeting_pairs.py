@@ -73,6 +73,20 @@ def test_laws_under_schedules_are_those_of_a_flow(number):
             assert abs(ends[1][name] - whole) < 1e-2
 
 
+@pytest.mark.parametrize("odd", [False, True])
+def test_sources_of_the_same_power_leave_their_share(odd):
+    """β_a = 1 - 2(1 - β_v + β_w/2)/3: K is a source's and its own feedback's in shares, and c the source's."""
+    powers = {"beta_v": 0.5, "beta_w": 0.1, "beta_a": 19 / 30, "beta_b": 0.3}
+    given = {"beta_v": "1/2", "beta_w": "1/10", "beta_a": "19/30", "beta_b": "3/10"}
+    theory = mf.derive("z*exp(-z**2)" if odd else "exp(-z**2)", architecture="full_residual", **given)
+    at = {n: str(s) for n, s in SIZES.items()}
+    flow = flowed(powers, 200.0, SIZES, odd)
+    for name in flow:
+        (term,) = theory.depth_law(name, **at, correlation="1/2").law.terms
+        log_law = np.log(float(term.coefficient)) + float(term.power) * 200
+        assert abs(flow[name] - log_law) < 1e-8 < abs(flow[name] - log_law - np.log(1.01))  # control: 1 % more
+
+
 def test_a_distance_under_biases_grows_like_the_root_of_depth():
     """z exp(-z²): √l, with l^{1/3} before; what is missing falls like l^{-1/2}."""
     theory = mf.derive("z*exp(-z**2)", residual=True)
