@@ -275,7 +275,7 @@ def test_the_screen_fits_a_terminal():
         pytest.param(
             lambda: mf.recommend("relu2", depth=50, width=99), r"0.816497, sigma_b = 0 with K\^1 = 1, has log J",
             marks=pytest.mark.slow,
-        ),  # fmt: skip
+        ),
         pytest.param(  # from its start alone |log J| <= 1; networks have log J = 3.6 +- 7.6
             lambda: mf.recommend("relu2", depth=12, width=512), "width 512 draws ends", marks=pytest.mark.slow
         ),
