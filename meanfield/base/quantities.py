@@ -183,7 +183,7 @@ _ALL = [
         encoding=LOGARITHM, degree=1, measured="distance",
     ),
     Quantity(
-        "tilt", r"\tau^{\ell}",
+        "norm_angle", r"\tau^{\ell}",
         "asin((sqrt(K_aa) - sqrt(K_bb))/sqrt(distance)): 0 where all of the distance is one of directions",
         "unequal_norms", encoding=BOUNDED, degree=0,
     ),

@@ -25,7 +25,7 @@ K_aa = sp.Symbol("K_aa", positive=True)
 K_bb = sp.Symbol("K_bb", positive=True)
 K_ab = sp.Symbol("K_ab", real=True)
 distance = sp.Symbol("distance", nonnegative=True)
-tilt = sp.Symbol("tilt", real=True)
+norm_angle = sp.Symbol("norm_angle", real=True)
 sigma_mu2 = sp.Symbol("sigma_mu2", real=True)
 sigma_y2 = sp.Symbol("sigma_y2", nonnegative=True)
 J = sp.Symbol("J", positive=True)
@@ -53,7 +53,7 @@ LATEX_NAMES = {
     K_bb: "K_{bb}",
     K_ab: "K_{ab}",
     distance: r"\Delta",
-    tilt: r"\tau",
+    norm_angle: r"\tau",
     sigma_mu2: r"{\sigma_{\mu}^{2}}",
     sigma_y2: r"{\sigma_{y}^{2}}",
     J_ab: "J_{ab}",
@@ -76,7 +76,7 @@ P_POSITIVE = tuple(sp.Dummy(f"p{i}", dummy_index=73_000 + i, positive=True) for 
 
 def parameter(name: str) -> sp.Symbol:
     """The symbol of a named parameter: a real number (where it may lie is the recursion's affair, `domain`)."""
-    states = (K, K_aa, K_bb, K_ab, distance, tilt, J, J_ab, c_J, Theta, Theta_ab, J0, D0)
+    states = (K, K_aa, K_bb, K_ab, distance, norm_angle, J, J_ab, c_J, Theta, Theta_ab, J0, D0)
     known = {s.name: s for s in (sigma_w, sigma_b, Q0, N0, l, L, tokens, *states)}
     return known.get(name) or sp.Symbol(name, real=True)
 

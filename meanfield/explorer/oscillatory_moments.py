@@ -82,8 +82,8 @@ def wide_moments(
     panel = np.clip(((m - edges[0]) / width).astype(int), 0, count - 1)
     t = 2 * (m - edges[panel]) / width - 1
     basis = np.polynomial.legendre.legvander(x, NODES - 1)
-    turned = (w[:, None] * basis) * (np.arange(NODES) + 0.5)  # values at nodes → coefficients of Legendre polynomials
-    series = (known @ turned)[:, panel]
+    projection = (w[:, None] * basis) * (np.arange(NODES) + 0.5)  # values at nodes → Legendre coefficients
+    series = (known @ projection)[:, panel]
     variance, mean = (np.polynomial.legendre.legvander(t, NODES - 1) * series).sum(axis=-1)
     return variance, mean
 

@@ -13,18 +13,18 @@ from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.averages import planes
 from meanfield.numeric.lowering.modules.module_functions import Functions, lowers
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch, stretch
+from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio, distance_ratio
 from meanfield.symbolic.equality import closed
 from meanfield.symbolic.recursion import Recursion
 
 CALL = "_ratio"
 
 
-class Tabled(Stretch):
-    """A `Stretch` without parameters that is read off its table."""
+class Tabled(DistanceRatio):
+    """A `DistanceRatio` without parameters that is read off its table."""
 
     def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
-        return Tabled(self.args[0], K, distance, self.params), (self.variance, self.apart)
+        return Tabled(self.args[0], K, distance, self.params), (self.variance, self.distance)
 
 
 @lowers(Tabled)
@@ -36,15 +36,15 @@ def _looked_up(functions: Functions, shape: Tabled, written: Sequence[sp.Expr]) 
 
 def tabled(recursion: Recursion) -> Recursion:
     """The recursion with tables in the place of ratios of distances that have no closed form."""
-    found = {s for step in recursion.steps for e in step.expressions for s in e.atoms(Stretch)}
+    found = {s for step in recursion.steps for e in step.expressions for s in e.atoms(DistanceRatio)}
     swap: dict[sp.Expr, sp.Expr] = {s: Tabled(*s.args) for s in found if not s.params and _is_open(s)}
     pairs = {a for step in recursion.steps for e in step.expressions for a in e.atoms(Average) if a.n == 2}
     swap |= {a: e for a in pairs if (e := _product(a)) is not None}
     return recursion.map(lambda e: e.xreplace(swap)) if swap else recursion
 
 
-def _is_open(node: Stretch) -> bool:
-    own = Stretch(node.args[0], K, distance, node.params)
+def _is_open(node: DistanceRatio) -> bool:
+    own = DistanceRatio(node.args[0], K, distance, node.params)
     return closed(own.product).has(Average) or closed(own.second).has(Average)
 
 
@@ -60,8 +60,8 @@ def _product(node: Average) -> sp.Expr | None:
     factor = sp.simplify(f / g) if f != g else sp.S.One
     if factor.free_symbols or f == Z[0]:
         return None
-    own = stretch(f, V, 2 * (V - covariance))
-    found = [s for s in own.atoms(Stretch) if not s.params and _is_open(s)]
+    own = distance_ratio(f, V, 2 * (V - covariance))
+    found = [s for s in own.atoms(DistanceRatio) if not s.params and _is_open(s)]
     if len(found) != 1:
         return None
     second = average(pieces(f, Z[0]).map(lambda e: e**2).expr, V)

@@ -94,10 +94,10 @@ class Activation:
     @cached_property
     def parity(self) -> int | None:
         """1 for even, -1 for odd, None for neither."""
-        mirrored = pieces(self.expression.subs(z, -z).xreplace({z: Z[0]}), Z[0])
+        reflected = pieces(self.expression.subs(z, -z).xreplace({z: Z[0]}), Z[0])
         for sign in (1, -1):
-            if mirrored.breaks == self.pieces.breaks and all(
-                _is_zero(a - sign * b) for a, b in zip(mirrored.exprs, self.pieces.exprs)
+            if reflected.breaks == self.pieces.breaks and all(
+                _is_zero(a - sign * b) for a, b in zip(reflected.exprs, self.pieces.exprs)
             ):
                 return sign
         return None

@@ -330,8 +330,8 @@ def _algebraic(r: sp.Expr) -> sp.Expr:
             if _one_zero(factor, lo, hi):
                 if at > 0:
                     return Root(factor, lo, hi)
-                mirrored = sp.expand(factor.subs(Z[0], -Z[0]))
-                return -Root(sp.expand(mirrored / sp.Poly(mirrored, Z[0]).LC() * poly.LC()), -hi, -lo)
+                reflected = sp.expand(factor.subs(Z[0], -Z[0]))
+                return -Root(sp.expand(reflected / sp.Poly(reflected, Z[0]).LC() * poly.LC()), -hi, -lo)
             margin /= 4
     raise NoProof
 

@@ -44,7 +44,7 @@ def block_loop(recursion: Recursion, one_input: Recursion) -> Planned:
 
 @lru_cache(maxsize=64)
 def few_loop(recursion: Recursion, one_input: Recursion) -> Planned:
-    """The loop over single pairs of a recursion of (K_aa, K_bb, tilt, distance, K_ab, …). Raises: NotCovered."""
+    """The loop over single pairs of a recursion of (K_aa, K_bb, norm_angle, distance, K_ab, …). Raises: NotCovered."""
     return _loop(recursion, one_input, "few")
 
 

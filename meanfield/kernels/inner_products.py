@@ -42,16 +42,16 @@ def norms(X, out):
 
 
 @njit(cache=True, nogil=True)
-def apart(X, Y, left, right, scale, shift, KX, KY, distance, tilt, across):
-    """The distance of pairs; the angle that says which share of it is one of norms: sin(tilt)·√distance is the
+def apart(X, Y, left, right, scale, shift, KX, KY, distance, norm_angle, across):
+    """The distance of pairs; the angle that says which share of it is one of norms: sin(norm_angle)·√distance is the
     difference of the roots of K; and its cosine, which an angle near ±π/2 does not hold."""
     for p in range(left.size):
         x, y = X[left[p]], Y[right[p]]
-        square, rise, along, inner, norm, other, beside = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        square, quotient, along, inner, norm, other, beside = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for k in range(x.size):
             d = x[k] - y[k]
             square += d * d
-            rise += d * (x[k] + y[k])
+            quotient += d * (x[k] + y[k])
             along += d * x[k]
             inner += x[k] * y[k]
             norm += x[k] * x[k]
@@ -65,15 +65,16 @@ def apart(X, Y, left, right, scale, shift, KX, KY, distance, tilt, across):
         s, t = math.sqrt(A), math.sqrt(B)
         square *= scale
         distance[p] = square
-        between = scale * rise / (s + t) if s + t > 0.0 else 0.0
+        between = scale * quotient / (s + t) if s + t > 0.0 else 0.0
         # 2(√(K_aa K_bb) - K_ab): of K_ab > 0 by K_aa K_bb - K_ab², x·x times the square of what is across, and of the
         # shift, in quotients that underflow nowhere
         size, product = s * t, scale * inner + shift
-        turned = 2.0 * (size - product)
+        direction_part = 2.0 * (size - product)
         if product > 0.0:
-            turned = 2.0 * (scale * norm / (size + product) * scale * beside + shift / (size + product) * square)
-        root = math.sqrt(max(turned, 0.0))
-        tilt[p] = math.atan2(between, root)
+            over = size + product
+            direction_part = 2.0 * (scale * norm / over * scale * beside + shift / over * square)
+        root = math.sqrt(max(direction_part, 0.0))
+        norm_angle[p] = math.atan2(between, root)
         across[p] = root / math.hypot(between, root) if root > 0.0 else 0.0
 
 

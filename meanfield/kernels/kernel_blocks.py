@@ -277,7 +277,7 @@ class BlockProducts:
 
     work: Work
     v: np.ndarray
-    turned: np.ndarray | None
+    v_left: np.ndarray | None
     side: int
 
     kept = "the same call can be made again"
@@ -301,15 +301,15 @@ class BlockProducts:
                 bounds = larger(bounds, bounds_of(block))
                 rows, columns = block[name].shape
                 left[a - a0 : a - a0 + rows] += block[name] @ self.v[b : b + columns]
-                if self.turned is not None and not (own and a == b):
-                    right[b - b0 : b - b0 + columns] += block[name].T @ self.turned[a : a + rows]
+                if self.v_left is not None and not (own and a == b):
+                    right[b - b0 : b - b0 + columns] += block[name].T @ self.v_left[a : a + rows]
         return {"left": left, "right": right, "said": np.array(bounds)}
 
     def apart(self, task: tuple[int, int]) -> BlockProducts:
         """One square as work of its own, to be sent away."""
         a, b = (slice(at, at + self.side) for at in task)
-        turned = None if self.turned is None else self.turned[a]
-        return BlockProducts(self.work.apart(task, self.side), self.v[b], turned, self.side)
+        v_left = None if self.v_left is None else self.v_left[a]
+        return BlockProducts(self.work.apart(task, self.side), self.v[b], v_left, self.side)
 
 
 def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None = None) -> tuple[np.ndarray, Bounds]:
@@ -328,7 +328,7 @@ def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None =
             while expected is not None and expected in parts:
                 one, (a, b) = parts.pop(expected), expected
                 out[a : a + len(one["left"])] += one["left"]
-                if times.turned is not None:
+                if times.v_left is not None:
                     out[b : b + len(one["right"])] += one["right"]
                 e, f, g, h, i = one["said"].tolist()
                 bounds = larger(bounds, (e, f, g, h, i))

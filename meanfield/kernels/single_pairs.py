@@ -26,7 +26,7 @@ from meanfield.kernels.theory_at_numbers import DERIVING, TheoryAtNumbers
 ASKS = 3  # flag of a pair that asks for a box, or for averages of its own
 STEP = 150.0  # work of one layer of one pair, in layers of a plain recursion
 
-BLUR = 2 * np.finfo(float).eps  # of a tilt and of what one input has across another
+BLUR = 2 * np.finfo(float).eps  # of a norm angle and of what one input has across another
 FACING = 1e3  # K/distance up to which a rounding of 1 + c is within what `bounds` allow
 COLLINEAR = 1e-15  # an angle that is 0 to rounding of the inputs
 Missed = tuple[float, float, float]  # of pairs that are followed one by one: by distances, by K, in each layer
@@ -72,12 +72,12 @@ def _with_entry(side: Side, entry: float) -> Side:
 
 def _one_by_one(network: TheoryAtNumbers, left: Side, right: Side, where, lines, found) -> Missed:
     """Pairs that the blocks leave out, in place; inf if some of them are followed by their covariance, else what
-    distances and K (or Theta) miss: the cosine of a tilt near ±π/2 is known to a rounding of 1, each jump takes a root,
-    and slopes of kinks see the angle itself. The third is what tables near full correlation, or averages of single
-    pairs, miss in a layer."""
-    distance, tilt, across = (np.empty(where[0].size) for _ in range(3))
+    distances and K (or Theta) miss: the cosine of a norm angle near ±π/2 is known to a rounding of 1, each jump takes a
+    root, and slopes of kinks see the angle itself. The third is what tables near full correlation, or averages of
+    single pairs, miss in a layer."""
+    distance, norm_angle, across = (np.empty(where[0].size) for _ in range(3))
     a, b, (scale, shift) = where[0], where[1], lines["K_ab"]
-    inner_products.apart(left.X, right.X, a, b, scale, shift, left.K, right.K, distance, tilt, across)
+    inner_products.apart(left.X, right.X, a, b, scale, shift, left.K, right.K, distance, norm_angle, across)
     same = distance == 0.0
     if scale == 0 < max(of_n[0] for of_n in lines.values()):  # one K, but Theta tells the inputs apart
         same[:] = False
@@ -90,14 +90,14 @@ def _one_by_one(network: TheoryAtNumbers, left: Side, right: Side, where, lines,
     if not rest.size:
         return 0.0, 0.0, 0.0
     lost, read = False, 0.0
-    where, distance, tilt, across = tuple(w[rest] for w in where), distance[rest], tilt[rest], across[rest]
+    where, distance, norm_angle, across = tuple(w[rest] for w in where), distance[rest], norm_angle[rest], across[rest]
     KX, KY = left.K[where[0]], right.K[where[1]]
     K_ab = np.empty(rest.size)
     a, b = where[0], where[1]
     inner_products.products(left.X, right.X, a, b, scale, shift, K_ab)
     turned, size = distance * across**2, np.maximum(np.sqrt(KX) * np.sqrt(KY), 1e-290)
     K_ab = np.where(turned < 2 * size, size - turned / 2, K_ab)
-    begin = {"distance": distance, "tilt": tilt, "K_ab": K_ab}
+    begin = {"distance": distance, "norm_angle": norm_angle, "K_ab": K_ab}
     for n in network.names[1:]:
         begin[n], of_n = K_ab.copy(), lines[n]
         if of_n != lines["K_ab"]:

@@ -261,7 +261,7 @@ class TheoryAtNumbers:
             "no limit of averages at small K; leave that input out, or take sigma_b > 0."
         )
 
-    def engine(self, KX, KY, distance, tilt, K_ab, Theta_ab=None) -> tuple[dict[str, np.ndarray], bool]:
+    def engine(self, KX, KY, distance, norm_angle, K_ab, Theta_ab=None) -> tuple[dict[str, np.ndarray], bool]:
         """Pairs by the two-input recursions of `propagate`, and whether their distance is a difference of covariances,
         because none of these recursions follows it."""
         parts, lost = [], False
@@ -271,7 +271,7 @@ class TheoryAtNumbers:
             between = {"K_ab": K_ab[here]} | ({"Theta_ab": Theta_ab[here]} if self.theta else {})
             if self.near is not None:
                 try:
-                    start = norms | {"distance": distance[here], "tilt": tilt[here]} | between
+                    start = norms | {"distance": distance[here], "norm_angle": norm_angle[here]} | between
                     found = self._run(("K_aa", "K_bb", "distance", *self.names), start)
                     parts.append({n: getattr(found, n)[..., -1] for n in ("distance", *self.names)})
                     continue

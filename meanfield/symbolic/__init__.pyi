@@ -6,7 +6,7 @@ from .averages.expansions.expansion import at_zero as at_zero
 from .averages.node import Average as Average
 from .averages.node import NoClosedForm as NoClosedForm
 from .averages.nodes.overlap import overlap as overlap
-from .averages.nodes.overlap import overlap_chord as overlap_chord
+from .averages.nodes.overlap import overlap_quotient as overlap_quotient
 from .averages.nodes.overlap import overlap_slope as overlap_slope
 from .averages.nodes.overlap import softmax_entropy as softmax_entropy
 from .averages.user_averages import average as average

@@ -18,7 +18,7 @@ from meanfield.functions import balls, zeros
 from meanfield.functions.piecewise import SWITCHES, pieces
 from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.averages.node import Average, average, expression, outermost
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch
+from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio
 
 SIMPLIFIED = 500  # operations: beyond that SymPy's simplify may take minutes, and digits have spoken already
 HALVINGS = 20  # of a test point's symbols, until its covariances are some
@@ -58,8 +58,8 @@ def equal(a: sp.Expr, b: sp.Expr, points: int = 3) -> Equality:
         return Equality.PROVED
     if sp.oo in (a, b):  # φ jumps on one side only
         return Equality.DIFFERENT
-    if a.has(Stretch) or b.has(Stretch):  # ⟨(f_a - f_b)²⟩ and 2⟨f²⟩ - 2⟨f_a f_b⟩ are one function
-        a, b = (e.xreplace({s: s.definition() for s in e.atoms(Stretch)}) for e in (a, b))
+    if a.has(DistanceRatio) or b.has(DistanceRatio):  # ⟨(f_a - f_b)²⟩ and 2⟨f²⟩ - 2⟨f_a f_b⟩ are one function
+        a, b = (e.xreplace({s: s.definition() for s in e.atoms(DistanceRatio)}) for e in (a, b))
         if same_structure(a, b):
             return Equality.PROVED
     difference, size = closed(a - b), closed(a)

@@ -40,8 +40,8 @@ def parity(e: sp.Expr, flipped: frozenset[sp.Symbol]) -> int | None:
     if len(inner) == 1 or (e.is_Pow and e.exp.is_Integer):
         u = sp.Dummy("u", real=True)
         f = e.func(u, *e.args[1:])
-        mirrored = f.subs(u, -u)
-        return inner[0] and (-1 if mirrored == -f else 1 if mirrored == f else None)
+        reflected = f.subs(u, -u)
+        return inner[0] and (-1 if reflected == -f else 1 if reflected == f else None)
     return None
 
 
@@ -71,8 +71,8 @@ def _in_second(f: sp.Expr) -> int | None:
     _, own = f.as_independent(Z[1], as_Add=False) if f.is_Mul else (sp.S.One, f)
     if not own.has(Z[0]):
         return of_function(own.xreplace({Z[1]: Z[0]}))
-    mirrored = f.subs(Z[1], -Z[1])
-    return -1 if mirrored == -f else 1 if mirrored == f else None
+    reflected = f.subs(Z[1], -Z[1])
+    return -1 if reflected == -f else 1 if reflected == f else None
 
 
 def is_odd(recursion: Recursion, names: tuple[str, ...], zero: Mapping[str, object]) -> bool:

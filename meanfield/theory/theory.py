@@ -110,7 +110,7 @@ class Theory(Maps):
                 f"The map of {read[0][0]} is not available: it is read off, as {read[0][1]}; ask for the maps of "
                 f"{', '.join(sorted(s.name for s in read[0][1].free_symbols))}, or propagate it."
             )
-        return found if "tilt" in asked else without_norm_angle(found)
+        return found if "norm_angle" in asked else without_norm_angle(found)
 
     @validated
     def correlator_map(

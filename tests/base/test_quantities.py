@@ -63,7 +63,7 @@ CHOSEN = {
     "two_inputs": [("K_ab",), ("K_bb", "K_aa")],
     "pair_tangents": [("J_ab",), ("K_aa", "Theta_ab")],
     "equal_norms": [("c",), ("K", "K_ab"), ("J", "sigma_y2"), ("gamma", "J_ab"), ("distance",)],
-    "unequal_norms": [("tilt",), ("distance", "K_aa"), ("K_bb", "c")],
+    "unequal_norms": [("norm_angle",), ("distance", "K_aa"), ("K_bb", "c")],
     "input_jacobian": [("J0",), ("K", "D0")],
     "gradients": [("G_w", "K")],
     "correlators": [("V", "Theta"), ("G2",)],

@@ -35,8 +35,8 @@ def test_how_far_rows_are_apart(shift):
     other = np.stack([x + 1e-9 * X[1], 2.0 * x, (1 + 2.0**-40) * x, -x, x, Y[0], 0 * x])
     left, right = np.zeros(7, dtype=np.int64), np.arange(7)
     KX, KY = scale * (X * X).sum(axis=1) + shift, scale * (other * other).sum(axis=1) + shift
-    distance, tilt, across = np.empty(7), np.empty(7), np.empty(7)
-    inner_products.apart(X, other, left, right, scale, shift, KX, KY, distance, tilt, across)
+    distance, norm_angle, across = np.empty(7), np.empty(7), np.empty(7)
+    inner_products.apart(X, other, left, right, scale, shift, KX, KY, distance, norm_angle, across)
     with mp.workdps(50):
         for p in range(7):
             a, b = ([mp.mpf(float(v)) for v in row] for row in (x, other[p]))
@@ -45,7 +45,9 @@ def test_how_far_rows_are_apart(shift):
             between = mp.sqrt(A) - mp.sqrt(B)
             assert distance[p] == pytest.approx(float(square), rel=1e-13)
             angle = mp.asin(between / mp.sqrt(square)) if square else mp.mpf(0)
-            assert tilt[p] == pytest.approx(float(angle), rel=1e-6 if p in (1, 2) and not shift else 1e-11, abs=1e-15)
+            assert norm_angle[p] == pytest.approx(
+                float(angle), rel=1e-6 if p in (1, 2) and not shift else 1e-11, abs=1e-15
+            )
 
 
 def test_pairs_that_are_flagged_and_opposite_ones():

@@ -337,13 +337,13 @@ def test_the_angle_of_collinear_rows_at_layer_1(ratio):
     direction = np.array([[0.3, 0.7, -1.1]])
     X, Y = direction, direction / ratio
     K = [np.array([float(np.sum(Z * Z))]) for Z in (X, Y)]
-    distance, tilt, across = np.empty(1), np.empty(1), np.empty(1)
+    distance, norm_angle, across = np.empty(1), np.empty(1), np.empty(1)
     both = np.zeros(1, dtype=np.int64)
-    inner_products.apart(X, Y, both, both, 1.0, 0.0, *K, distance, tilt, across)
-    turned = distance[0] * np.cos(tilt[0]) ** 2
+    inner_products.apart(X, Y, both, both, 1.0, 0.0, *K, distance, norm_angle, across)
+    turned = distance[0] * np.cos(norm_angle[0]) ** 2
     assert turned <= 1e-31 * distance[0]
-    inner_products.apart(X, Y * np.array([1, 1, 1 + 1e-9]), both, both, 1.0, 0.0, *K, distance, tilt, across)
-    assert distance[0] * np.cos(tilt[0]) ** 2 > 1e-20 * min(K[0][0], K[1][0])
+    inner_products.apart(X, Y * np.array([1, 1, 1 + 1e-9]), both, both, 1.0, 0.0, *K, distance, norm_angle, across)
+    assert distance[0] * np.cos(norm_angle[0]) ** 2 > 1e-20 * min(K[0][0], K[1][0])
 
 
 def served(a, b, s, t, gap, left, right) -> tuple[bool, np.ndarray]:

@@ -193,12 +193,12 @@ def test_rows_that_are_opposite_or_close(name, monkeypatch):
     assert_one_layer(name)
     with pytest.raises(AssertionError, match="K"):
         assert_one_layer(name, off=1e-11)
-    true = PairAverages.turned
+    true = PairAverages.direction_ratio
 
     def planted(self, s, t, between, gap, *squares):
         return true(self, s, t, between, np.minimum(gap, 1), *squares)
 
-    monkeypatch.setattr(PairAverages, "turned", planted)
+    monkeypatch.setattr(PairAverages, "direction_ratio", planted)
     with pytest.raises(AssertionError, match="K"):
         assert_one_layer(name)
 

@@ -20,8 +20,8 @@ DEEP = 3000
 
 @pytest.mark.parametrize(
     ("name", "power"),
-    [("K", 1), ("Theta_ab", 1), ("D_J", 1), ("J", 0), ("tilt", 0), ("V", 2), ("A", 2), ("D", 2), ("F", 2), ("G1", 1),
-     ("G_w[2]", 1), ("G_b[1]", 0), ("G_z", 0), ("nonsense", None)],
+    [("K", 1), ("Theta_ab", 1), ("D_J", 1), ("J", 0), ("norm_angle", 0), ("V", 2), ("A", 2), ("D", 2), ("F", 2),
+     ("G1", 1), ("G_w[2]", 1), ("G_b[1]", 0), ("G_z", 0), ("nonsense", None)],
 )  # fmt: skip
 def test_powers_of_units(name, power):
     """What K → λK makes of a quantity: covariances λ, correlators of two of them λ², quotients nothing."""

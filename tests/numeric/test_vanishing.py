@@ -77,7 +77,10 @@ def test_two_norms_keep_their_angle():
         c.append((mp.sin(angle) + (mp.pi - angle) * c[-1]) / mp.pi)
     assert_correlations(run.c, np.array(c, dtype=float))
     assert_correlations(np.exp(run.log_distance - log_K), np.array([1.5 - mp.sqrt(2) * x for x in c], dtype=float))
-    assert np.abs(np.sin(run.tilt) / [(mp.sqrt(2) - 1) / mp.sqrt(3 - 2 * mp.sqrt(2) * x) for x in c] - 1).max() < 1e-11
+    assert (
+        np.abs(np.sin(run.norm_angle) / [(mp.sqrt(2) - 1) / mp.sqrt(3 - 2 * mp.sqrt(2) * x) for x in c] - 1).max()
+        < 1e-11
+    )
     assert log_K[-1] < np.log(1e-200)
     kept = run.K_aa > 0
     assert_correlations(np.log(run.K_aa[kept]), log_K[kept])
@@ -169,7 +172,9 @@ def test_c_goes_on_where_k_overflows(sigma_b):
 def test_two_norms_and_correlators_beyond_the_doubles():
     """Two norms of ReLU, and V/K² = 5(l - 1), whose V is beyond the doubles at half of the layers of K."""
     start = {"K_aa": 2.0, "K_bb": 1.0, "c": 0.25}
-    run = mf.derive("relu").propagate(sigma_w=20, sigma_b=0, depth=160, start=start, quantities=("K_aa", "c", "tilt"))
+    run = mf.derive("relu").propagate(
+        sigma_w=20, sigma_b=0, depth=160, start=start, quantities=("K_aa", "c", "norm_angle")
+    )
     with mp.workdps(40):
         c, log_K, _ = relu_layers(20, 2, 1, mp.mpf(1) / 4, depth=160)
     assert int(run.diverged_at) == 1 + int(np.argmax(log_K > np.log(1e300)))

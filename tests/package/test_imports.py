@@ -359,10 +359,9 @@ TWICE = {
     "MeasuredLine": "one is public, the other stands in files that were saved",
     "Report": "both stand in files that were saved",
     "Row": "both stand in files that were saved",
-    "Group": "the node's name orders sums; that of the tables waits for them to be one with regimes",
     "Scale": "the record is public; laws in L are being merged",
     "Solution": "the result is public; the balance is being merged",
-    "Stretch": "the node's name orders sums; laws in L are being merged",
+    "DistanceRatio": "the node's name orders sums; laws in L are being merged",
 }
 
 
@@ -391,7 +390,7 @@ def test_a_class_name_stands_once():
         assert_classes_stand_once(sources | {"tuning.planted": "class RootInterval: ..."})
     with pytest.raises(AssertionError, match=r"classes of one name: .'Law'"):
         assert_classes_stand_once(sources | {"tuning.planted": "class Law: ..."})
-    with pytest.raises(AssertionError, match=r"listed as twice, but once: .'Stretch'"):
+    with pytest.raises(AssertionError, match=r"listed as twice, but once: .'DistanceRatio'"):
         assert_classes_stand_once({name: t for name, t in sources.items() if not name.endswith("equal_norms")})
     assert_classes_stand_once(sources | {"tuning.planted": "class _Law: ..."})
 

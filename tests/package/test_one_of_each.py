@@ -92,7 +92,7 @@ def test_a_planted_rival_is_seen(rule):
     assert sight(ast.parse(rival)) and not sight(ast.parse("def f(x):\n    return x + 1\n"))
 
 
-AVERAGES = {"Stretch", "Chord", "Turn", "Rise"}
+AVERAGES = {"DistanceRatio", "UnequalDistanceRatio", "DirectionRatio", "DividedDifference"}
 
 
 def told_apart(tree: ast.AST) -> set[str]:
@@ -104,4 +104,6 @@ def test_kernels_tell_no_averages_apart():
     """A node says how a kernel reads it (`Node.paired`)."""
     kernels = [path for path in modules() if name_of(path).startswith("kernels.")]
     assert kernels and all(told_apart(ast.parse(path.read_text())) == set() for path in kernels)
-    assert told_apart(ast.parse("match node:\n    case Chord():\n        kind = 'chord'\n")) == {"Chord"}
+    assert told_apart(ast.parse("match node:\n    case UnequalDistanceRatio():\n        kind = 'chord'\n")) == {
+        "UnequalDistanceRatio"
+    }

@@ -53,7 +53,7 @@ MAXIMA = "numeric.lowering.many_positions.maximum_averages"
     [
         ("symbolic.averages.nodes.maxima.Large", MAXIMA, "meanfield.symbolic.averages.nodes.maxima has no Large"),
         (
-            "symbolic.averages.nodes.maxima.Largest",
+            "symbolic.averages.nodes.maxima.MaximumAverage",
             "numeric.lowering.distances.distance_functions",
             "is registered by .*maximum_averages",
         ),

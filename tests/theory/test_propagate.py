@@ -273,7 +273,7 @@ TANH = Nonlinearity("tanh"), Dense()
 @pytest.mark.parametrize("between, K_ab", BETWEEN)
 @pytest.mark.parametrize("block", [Residual(Sequential((*TANH, Scale(0)))), Sequential((Scale(0), *TANH))])
 def test_two_norms_may_start_with_c_or_a_distance_where_nothing_turns(block, between, K_ab):
-    """Where a block lets its input through, or nothing of it, no tilt is followed."""
+    """Where a block lets its input through, or nothing of it, no norm_angle is followed."""
     asked = {"sigma_w": 1, "sigma_b": 0.1, "depth": 2, "quantities": ("K_aa", "K_ab")}
     run = mf.derive(block).propagate(**asked, start={"K_aa": 1, "K_bb": 2, **between})
     assert abs(run.K_ab[0] - K_ab) < 1e-15

@@ -53,7 +53,7 @@ def tex(e: Any) -> str:
 
 # the parameters of a hypergeometric function, which SymPy sets as a matrix
 _MATRIX = re.compile(r"\\left\(\\begin\{matrix\} (.*?) \\\\ (.*?) \\end\{matrix\}\\middle\| \{(.*?)\} \\right\)")
-_LETTERS = {"chi": r"\chi", "Theta": r"\Theta", "dK": r"\kappa", "ds": r"\alpha", "dm": r"\eta", "stretch": r"\rho"}
+_LETTERS = {"chi": r"\chi", "Theta": r"\Theta", "dK": r"\kappa", "ds": r"\alpha", "dm": r"\eta", "ratio": r"\rho"}
 
 
 def _intermediate(name: str) -> str:

@@ -121,9 +121,9 @@ class TangentKernel(Linear):
 
     def swap(self) -> None:
         (*under, own), (*over, cross, top) = self._rows[-2:]
-        turned = self._buffers.take(*cross.shape[::-1])
-        turned[...] = cross.T
-        self._rows[-2:] = [[*over, top], [*under, turned, own]]
+        transposed = self._buffers.take(*cross.shape[::-1])
+        transposed[...] = cross.T
+        self._rows[-2:] = [[*over, top], [*under, transposed, own]]
         self._recycle([cross])
 
     def push(self, derivative: Derivative) -> None:
@@ -137,13 +137,13 @@ class TangentKernel(Linear):
         old = self._rows.pop()
         row = [self._pushed(derivative, cross) for cross in old[:-1]]
         half = self._pushed(derivative, old[-1])  # Θ Mᵀ
-        turned = self._buffers.take(*half.shape[::-1])
-        turned[...] = half.T  # M Θ, as Θ is symmetric
-        row.append(self._pushed(derivative, turned))
+        transposed = self._buffers.take(*half.shape[::-1])
+        transposed[...] = half.T  # M Θ, as Θ is symmetric
+        row.append(self._pushed(derivative, transposed))
         if derivative.own is not None:
             row[-1][np.diag_indices(width)] += derivative.own
         self._rows.append(row)
-        self._recycle([*old, half, turned])
+        self._recycle([*old, half, transposed])
 
     def add(self, mu: float) -> None:
         top, below = self._rows.pop(), self._rows.pop()

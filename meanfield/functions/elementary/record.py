@@ -283,17 +283,17 @@ def _put(e: sp.Expr, y: sp.Symbol, side: int, u: sp.Expr) -> sp.Expr:
 def _mirrored(end: EndBehavior | PowerEnd, parity: int) -> EndBehavior | PowerEnd:
     """The left end of a function whose right one is known: h(u) = ± h(-u)."""
 
-    def turned(f: Callable[..., sp.Expr]) -> Callable[..., sp.Expr]:
+    def reflected(f: Callable[..., sp.Expr]) -> Callable[..., sp.Expr]:
         return lambda u, *more: parity * f(-u, *more)
 
     if isinstance(end, PowerEnd):
-        return PowerEnd(tuple((p, m, turned(A)) for p, m, A in end.parts))
+        return PowerEnd(tuple((p, m, reflected(A)) for p, m, A in end.parts))
     return EndBehavior(
-        turned(end.limit),
+        reflected(end.limit),
         end.size,
         end.rate,
-        end.enclosed and turned(end.enclosed),
-        end.remainder and turned(end.remainder),
-        end.series and turned(end.series),
-        end.small and turned(end.small),
+        end.enclosed and reflected(end.enclosed),
+        end.remainder and reflected(end.remainder),
+        end.series and reflected(end.series),
+        end.small and reflected(end.small),
     )

@@ -2,7 +2,7 @@
 
 `block`: all layers of a block of pairs, tile by tile, K_ab and Theta_ab held as they are, in loops that are vector
 code; pairs that come closer than a covariance can tell (1 - c < least), or that no series reaches, are flagged. `few`:
-all layers of single pairs, held by their distance and tilt, so that nothing is lost however close they are.
+all layers of single pairs, held by their distance and norm_angle, so that nothing is lost however close they are.
 """
 
 from __future__ import annotations
@@ -291,14 +291,14 @@ def _few_layer(plan: KernelPlan, index: int, names: _Names, used: list[int]) -> 
         A, B = _variance(plan, one, "a"), _variance(plan, other, "b")
         if g not in written:
             written.add(g)
-            apart = None
+            separation = None
             if len(cov) == 4:
-                apart, tilt = (code(writer.need(cov[i])) for i in (1, 3))
-                between = f"math.sin({tilt}) * math.sqrt({apart})"
-                gap = f"0.5 * _cos({tilt}) ** 2 * ({apart}) / size"
+                separation, norm_angle = (code(writer.need(cov[i])) for i in (1, 3))
+                between = f"math.sin({norm_angle}) * math.sqrt({separation})"
+                gap = f"0.5 * _cos({norm_angle}) ** 2 * ({separation}) / size"
             elif cov[1].has(distance):
-                apart = code(writer.need(cov[1]))
-                between, gap = "0.0", f"0.5 * ({apart}) / size"
+                separation = code(writer.need(cov[1]))
+                between, gap = "0.0", f"0.5 * ({separation}) / size"
             else:
                 between, gap = "root_a - root_b", f"1.0 - ({code(writer.need(cov[1]))}) / size"
             before = [
@@ -314,12 +314,12 @@ def _few_layer(plan: KernelPlan, index: int, names: _Names, used: list[int]) -> 
                 return [*before, f"{pairing.factor!r} * out{g}[0]"]
             case "slope":
                 return [*before, f"{pairing.factor!r} * out{g}[1] / max(math.sqrt({A}) * math.sqrt({B}), 1e-290)"]
-            case "rise":
+            case "divided_difference":
                 return [*before, f"{pairing.factor!r} * out{g}[4] / max(math.sqrt({A}) + math.sqrt({B}), 1e-290)"]
-        apart = code(writer.need(cov[1]))
-        norms = {"chord": f"out{g}[3] + ", "turn": f"out{g}[5] + "}.get(pairing.kind, "")
+        separation = code(writer.need(cov[1]))
+        norms = {"unequal_distance_ratio": f"out{g}[3] + ", "direction_ratio": f"out{g}[5] + "}.get(pairing.kind, "")
         whole = f"{norms}out{g}[2]"
-        return [*before, f"({whole}) / ({apart}) if {apart} > 0.0 else 1.0"]
+        return [*before, f"({whole}) / ({separation}) if {separation} > 0.0 else 1.0"]
 
     writer = _Statements(plan, index, names, call)
     return writer.write([f"{s}_new" for s in state], list(plan.steps[index].next))

@@ -149,15 +149,15 @@ def close(a, b, s, t, between, gap, first, step, left, right, top, d, out):
     moves = d[:orders]
     missed = differences(a, b, s, t, between, first, step, moves)
     size, less = math.sqrt(one), math.sqrt(other)
-    squares, rise, turned = 0.0, 0.0, 0.0
+    squares, quotient, direction_part = 0.0, 0.0, 0.0
     for j in range(orders):
         squares += moves[j] * moves[j]
-        rise += moves[j] * (a[j] + b[j])
+        quotient += moves[j] * (a[j] + b[j])
     if size * less > 0.0:
-        share, back = math.sqrt(less / size), rise / (size + less) / math.sqrt(size * less)
+        share, back = math.sqrt(less / size), quotient / (size + less) / math.sqrt(size * less)
         for j in range(orders):
-            turned += (share * moves[j] - back * b[j]) ** 2
-    out[3], out[4], out[5] = squares * between * between, rise, turned * between * between
+            direction_part += (share * moves[j] - back * b[j]) ** 2
+    out[3], out[4], out[5] = squares * between * between, quotient, direction_part * between * between
     whole = out[2] + out[3]
     if out[3] * missed > MISSED * whole:
         return False
@@ -167,7 +167,7 @@ def close(a, b, s, t, between, gap, first, step, left, right, top, d, out):
     beyond = 4.0 * top * (steep * between / min(s, t)) ** 2
     norms = min((A + B) ** 2, beyond)
     weighed = min((A * math.sqrt(less / size) + B * math.sqrt(size / less)) ** 2, beyond) if size * less > 0.0 else 0.0
-    turns = min(4.0 * A * B, 2.0 * gap * left[1] * right[1] * math.sqrt(rising * falling))
-    if max(norms, weighed) + turns > MISSING * min(whole, size * less):
+    directions = min(4.0 * A * B, 2.0 * gap * left[1] * right[1] * math.sqrt(rising * falling))
+    if max(norms, weighed) + directions > MISSING * min(whole, size * less):
         return False
     return (A + B) * math.sqrt(norms) <= MISSING * math.sqrt(whole) * min(size, less)

@@ -10,7 +10,7 @@ from numba import njit
 
 from meanfield.kernels.loops.pair_loops import WANTED
 
-NARROW = 1e-8  # v up to which inputs of one norm have no tilt
+NARROW = 1e-8  # v up to which inputs of one norm have no norm_angle
 RINGS = 4  # doublings of r
 ONE, TWO, THREE = 0.12, 0.37, 0.67  # borders of |v| between wedges
 WEDGES = ((0.0, 0.0), (-ONE, ONE), (ONE, TWO), (-TWO, -ONE), (TWO, THREE), (-THREE, -TWO), (THREE, 1.0),
@@ -63,7 +63,7 @@ def _read(room, slot, x, y, acc):
 
 
 @njit(error_model="numpy", forceinline=True)
-def _read_untilted(room, slot, x):
+def _read_equal_norms(room, slot, x):
     """The same where norms are equal: m = 0 alone."""
     one, two, three = room[slot, 0, 0], room[slot, 0, WIDTH], room[slot, 0, 2 * WIDTH]
     below, here = 1.0, x
@@ -80,8 +80,8 @@ def near(cell, place, root, first, where, boxes, room, stamp, acc, fresh, l, a, 
     """Of two inputs near full correlation the sums that `hermite_sums.close` gives; a code: SERVED, LEFT (it reaches no
     such pair), or WANTING a box, which out[0] then numbers: row of the cell·SLOTS + slot. fresh: the number of the row
     and layer of which `room` holds polynomials in r and v, by slot in `stamp`."""
-    turned = math.sqrt(2.0 * s * t * gap)
-    whole = math.sqrt(between * between + turned * turned)
+    direction_part = math.sqrt(2.0 * s * t * gap)
+    whole = math.sqrt(between * between + direction_part * direction_part)
     r = whole / s
     row = cell[l, a]
     if not r <= WIDEST:
@@ -91,7 +91,7 @@ def near(cell, place, root, first, where, boxes, room, stamp, acc, fresh, l, a, 
         low, high, ring = high, 2.0 * high, ring + 1
     if ring >= RINGS:
         return LEFT
-    v = between / (turned + whole) if whole > 0.0 else 0.0
+    v = between / (direction_part + whole) if whole > 0.0 else 0.0
     wedge = 0
     if abs(v) > NARROW or abs(between) > SAME_NORM * s:
         size = abs(v)
@@ -110,32 +110,32 @@ def near(cell, place, root, first, where, boxes, room, stamp, acc, fresh, l, a, 
     x = 2.0 * (r - low) / (high - low) - 1.0
     if wedge > 0:
         bottom, top = BOTTOMS[wedge], TOPS[wedge]
-        ratio, slope, rise = _read(room, slot, x, (2.0 * v - bottom - top) / (top - bottom), acc)
+        ratio, slope, quotient = _read(room, slot, x, (2.0 * v - bottom - top) / (top - bottom), acc)
     else:
-        ratio, slope, rise = _read_untilted(room, slot, x)
+        ratio, slope, quotient = _read_equal_norms(room, slot, x)
     one, other = root[l, a], root[l, b]
     share = one / s
-    roots, moved = one * other, rise * one * share * between / (one + other)
+    roots, moved = one * other, quotient * one * share * between / (one + other)
     out[2] = ratio * (share * whole) ** 2
     out[0] = roots - 0.5 * out[2]
     out[1] = slope * one * share * t
     out[3] = moved * moved
-    out[4] = rise * one * share
+    out[4] = quotient * one * share
     out[5] = 0.0
     return SERVED
 
 
 @njit(error_model="numpy", forceinline=True)
-def measured(turned, slope, rise, one, two, s, t, between, gap, out):
+def measured(direction_part, slope, quotient, one, two, s, t, between, gap, out):
     """The same by averages that were taken for this pair alone (`pair_averages`); whether there are such. one, two:
-    √⟨f²⟩ of both; rise: nan of inputs that are well apart, where a difference of ⟨f²⟩ keeps its digits."""
-    if not (turned >= 0.0 and one * two > 0.0):
+    √⟨f²⟩ of both; quotient: nan of inputs that are well apart, where a difference of ⟨f²⟩ keeps its digits."""
+    if not (direction_part >= 0.0 and one * two > 0.0):
         return False
     moved = one - two
-    out[0], out[1], out[2] = one * two - 0.5 * turned, slope * s * t, turned
-    if rise == rise:
-        moved = rise * between / (one + two)
-        out[4] = rise
+    out[0], out[1], out[2] = one * two - 0.5 * direction_part, slope * s * t, direction_part
+    if quotient == quotient:
+        moved = quotient * between / (one + two)
+        out[4] = quotient
     else:
         out[4] = moved * (one + two) / between if between != 0.0 else 0.0
     out[3] = moved * moved

@@ -1,10 +1,10 @@
 r"""Tables of two inputs near full correlation, for functions with kinks, whose Hermite series end nowhere there.
 
-Of two inputs of standard deviations s and t at distance Δ = ⟨(z_a - z_b)²⟩ let r = √Δ/s and v = tan(tilt/2), so that
-t = s(1 - r sin tilt) and 1 - c = cos²(tilt) r²s/2t. At fixed s the ratio 2(√(⟨f²⟩_a⟨f²⟩_b) - ⟨f_a f_b⟩)/Δ, the slope
-⟨f′f′⟩ and the rise (⟨f²⟩_a - ⟨f²⟩_b)/(s - t) are analytic in r, from r = 0 on, and smooth in v, kinks included: in
-polar coordinates nothing is left of the corner that a kink is at full correlation. So they are polynomials over boxes
-of (log s², r, v), which are made where a pair asks for them, by the panels of `planes`, and kept on disk.
+Of two inputs of standard deviations s and t at distance Δ = ⟨(z_a - z_b)²⟩ let r = √Δ/s and v = tan(τ/2), τ the norm
+angle, so that t = s(1 - r sin τ) and 1 - c = cos²(τ) r²s/2t. At fixed s the ratio 2(√(⟨f²⟩_a⟨f²⟩_b) - ⟨f_a f_b⟩)/Δ, the
+slope ⟨f′f′⟩ and the quotient (⟨f²⟩_a - ⟨f²⟩_b)/(s - t) are analytic in r, from r = 0 on, and smooth in v, kinks
+included: in polar coordinates nothing is left of the corner that a kink is at full correlation. So they are polynomials
+over boxes of (log s², r, v), which are made where a pair asks for them, by the panels of `planes`, and kept on disk.
 """
 
 from __future__ import annotations
@@ -119,24 +119,24 @@ class Nearby(Kept[tuple[int, int], "np.ndarray | None"]):
             return None
         if not (np.isfinite(values).all() and np.isfinite(checks).all()):
             return None
-        turns = x[0].shape[2]
+        angles = x[0].shape[2]
         found = np.array(values)
-        for axis, n in enumerate((self.variances, RADII, turns), 1):
+        for axis, n in enumerate((self.variances, RADII, angles), 1):
             found = _along(found, to_coefficients(n), axis)
         least, steep = whole.min(), np.abs(values[1]).min()
         for i, at in enumerate(CHECKED):
             a, b, c = (np.cos(np.arange(n) * math.acos(t)) for n, t in zip(found.shape[1:], at))
-            read = (found * a[:, None, None] * b[:, None] * c[:turns]).sum(axis=(1, 2, 3))
-            ratio, slope, rise = (abs(own - known[i]) for own, known in zip(read, checks))
-            if not (ratio + 2 * math.sqrt(least) * rise <= MISSED * least and slope <= MISSED * steep):
+            read = (found * a[:, None, None] * b[:, None] * c[:angles]).sum(axis=(1, 2, 3))
+            ratio, slope, quotient = (abs(own - known[i]) for own, known in zip(read, checks))
+            if not (ratio + 2 * math.sqrt(least) * quotient <= MISSED * least and slope <= MISSED * steep):
                 return None
         box = np.zeros((self.variances, RADII, 3 * WIDTH))
         for q in range(3):
-            box[:, :, q * WIDTH : q * WIDTH + turns] = found[q]
+            box[:, :, q * WIDTH : q * WIDTH + angles] = found[q]
         return box
 
     def _values(self, index: int, slot: int, u, x, y) -> np.ndarray:
-        """Ratio, slope and rise at places of a box, in units of ⟨f²⟩ and s, and what they make of Δ′/Δ."""
+        """Ratio, slope and quotient at places of a box, in units of ⟨f²⟩ and s, and what they make of Δ′/Δ."""
         ring, wedge = divmod(slot, len(WEDGES))
         first = self._first(index)
         low, high = (0.0, first) if ring == 0 else (first * 2.0 ** (ring - 1), first * 2.0**ring)
@@ -148,12 +148,12 @@ class Nearby(Kept[tuple[int, int], "np.ndarray | None"]):
         s = np.sqrt(A)
         t = s * (1 - r * sine)
         gap = 0.5 * (cosine * r) ** 2 * s / t
-        rise = self.averages.rise(s, t)
+        quotient = self.averages.quotient(s, t)
         qa, qb = self.averages.squares(A), self.averages.squares(t * t)
-        ratio, slope = self.averages.turned(s, t, s * r * sine, gap, qa, qb, rise)
-        ratio, slope, rise = ratio * A / qa, slope * A / qa, rise * s / qa
-        whole = ratio + (rise * sine / (1 + np.sqrt(qb / qa))) ** 2
-        return np.array([ratio, slope, rise, whole]).reshape(4, *np.shape(u))
+        ratio, slope = self.averages.direction_ratio(s, t, s * r * sine, gap, qa, qb, quotient)
+        ratio, slope, quotient = ratio * A / qa, slope * A / qa, quotient * s / qa
+        whole = ratio + (quotient * sine / (1 + np.sqrt(qb / qa))) ** 2
+        return np.array([ratio, slope, quotient, whole]).reshape(4, *np.shape(u))
 
     def unpacked(self, arrays: dict[str, np.ndarray]) -> Iterator[tuple[tuple[int, int], np.ndarray | None]]:
         for (index, slot), at in zip(arrays["index"].tolist(), arrays["at"].tolist()):

@@ -53,9 +53,9 @@ class PairAverages:
         return gaussian_average(self.square, V, rule_for(self.square, self._width))
 
     def of_pairs(self, s: np.ndarray, t: np.ndarray, between: np.ndarray, gap: np.ndarray) -> np.ndarray:
-        """2(√(⟨f²⟩_a⟨f²⟩_b) - ⟨f_a f_b⟩), ⟨f′f′⟩, the rise of ⟨f²⟩ by s and both √⟨f²⟩ for each pair, (pairs, 5), with
-        s - t = between; nan where variances are beyond `FARTHEST` or ⟨f²⟩ is 0 in doubles, and for a rise that a
-        difference of averages gives."""
+        """2(√(⟨f²⟩_a⟨f²⟩_b) - ⟨f_a f_b⟩), ⟨f′f′⟩, the quotient of ⟨f²⟩ by s and both √⟨f²⟩ for each pair, (pairs, 5),
+        with s - t = between; nan where variances are beyond `FARTHEST` or ⟨f²⟩ is 0 in doubles, and for a
+        quotient that a difference of averages gives."""
         found = np.full((s.size, TAKEN_OF), np.nan)
         whole, other = self.squares(s * s), self.squares(t * t)
         unit = s if self.scale_free else np.ones_like(s)  # a power on either side of 0 is computed at s = 1
@@ -66,26 +66,26 @@ class PairAverages:
         s, t, between, gap = s[there] / unit, t[there] / unit, between[there] / unit, gap[there]
         qa = self.squares(s * s)
         size = whole / qa
-        rise = np.full(s.size, np.nan)
+        quotient = np.full(s.size, np.nan)
         qb = other / size
         alike = np.abs(qa - qb) < ALIKE * (qa + qb)
-        rise[alike] = self.rise(s[alike], t[alike])
-        ratio, slope = self.turned(s, t, between, gap, qa, qb, rise)
+        quotient[alike] = self.quotient(s[alike], t[alike])
+        ratio, slope = self.direction_ratio(s, t, between, gap, qa, qb, quotient)
         found[there, 0] = ratio * (between * between + 2.0 * s * t * gap) * size
-        found[there, 1], found[there, 2] = slope * size / unit**2, rise * size / unit
+        found[there, 1], found[there, 2] = slope * size / unit**2, quotient * size / unit
         found[there, 3], found[there, 4] = np.sqrt(whole), np.sqrt(other)
         return found
 
-    def turned(self, s, t, between, gap, qa, qb, rise) -> tuple[np.ndarray, np.ndarray]:
+    def direction_ratio(self, s, t, between, gap, qa, qb, quotient) -> tuple[np.ndarray, np.ndarray]:
         """2(√(⟨f²⟩_a⟨f²⟩_b) - ⟨f_a f_b⟩) over Δ, which is ⟨(k f_a - f_b/k)²⟩/Δ with k⁴ = ⟨f²⟩_b/⟨f²⟩_a; and
-        ⟨f′_a f′_b⟩. qa, qb: ⟨f²⟩; rise: (qa - qb)/(s - t), nan where the difference has digits."""
+        ⟨f′_a f′_b⟩. qa, qb: ⟨f²⟩; quotient: (qa - qb)/(s - t), nan where the difference has digits."""
         one, other = np.sqrt(qa), np.sqrt(qb)
-        less = np.where(np.isnan(rise), one - other, rise * between / (one + other)) / np.sqrt(one * other)
+        less = np.where(np.isnan(quotient), one - other, quotient * between / (one + other)) / np.sqrt(one * other)
         ratio, slope = np.empty(s.size), np.empty(s.size)
         self._module.call("fill", 2 * s.size, s, t, between, gap, np.sqrt(other / one), less, ratio, slope)
         return ratio, slope
 
-    def rise(self, s: np.ndarray, t: np.ndarray) -> np.ndarray:
+    def quotient(self, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         """(⟨f²⟩_a - ⟨f²⟩_b)/(s - t): the mean of d⟨f²⟩/ds = 2⟨f f′ z⟩/s between the two."""
         body = pieces(self.f, Z[0]).map(lambda e: e * e.diff(Z[0]) * Z[0]).expr
         total = np.zeros(s.size)
@@ -113,7 +113,7 @@ def pair_averages(f: sp.Expr, slope: sp.Expr | None) -> PairAverages | None:
 
 
 def _source(f: sp.Expr, slope: sp.Expr) -> str:
-    """Source of `fill`: what a pair turns by, over its distance, and ⟨f′f′⟩, at arrays over pairs."""
+    """Source of `fill`: the direction part of a pair over its distance, and ⟨f′f′⟩, at arrays over pairs."""
     functions = difference_quotients.text(difference_quotients.plan_of(f, slope), "average")
     body = """@njit(cache=True, error_model='numpy', nogil=True)
 def fill(s, t, between, gap, share, less, ratio, slope):

@@ -21,7 +21,7 @@ from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
 
 SIDES = (K_aa, K_bb)
-APART = ("stretch", "chord", "turn")  # kinds of averages that are read off how far two inputs are apart
+RATIOS = ("distance_ratio", "unequal_distance_ratio", "direction_ratio")  # that are read off distances
 PROBES = np.array([0.31, 0.87, 1.73, 2.9, -0.23, -0.71, -1.37, -2.3])
 
 
@@ -46,7 +46,7 @@ class GaussianFunction:
 @dataclass(frozen=True)
 class Pairing:
     """An average over two inputs: ⟨f g⟩ of two expansions over cov, or factor times its derivative by the covariance
-    (slope); chord, turn, rise: what the same series say of how far f moves the inputs apart."""
+    (slope); the ratios of distances and divided differences: what the same series say of the distance of f's."""
 
     node: sp.Expr
     kind: str
@@ -148,7 +148,7 @@ def plan(recursion: Recursion) -> KernelPlan:
         for apart in (True, False):  # the distance decides the correlation of a group
             for e in every:
                 for node in sorted(nodes_in(e) - set(pairings), key=str):
-                    if not apart or (node.paired and node.paired.kind in APART):
+                    if not apart or (node.paired and node.paired.kind in RATIOS):
                         pairings[node] = _pairing(found, node)
         found.pairings.append(pairings)
         found.steps.append(changed)
@@ -182,11 +182,11 @@ def _pairing(found: KernelPlan, node: Node) -> Pairing:
     if node.args[-1]:
         raise NotCovered(f"{node} depends on numbers that change from layer to layer.")
     f, (A, B), factor = of.function, of.variances, 1.0
-    if of.kind == "rise":  # of ⟨f²⟩: the root of f² is a function with the same average
+    if of.kind == "divided_difference":  # of ⟨f²⟩: the root of f² is a function with the same average
         f = _root(found, f, _row(found, A, "a"), _row(found, B, "b"))
     one, other = _expansion(found, f, _row(found, A, "a")), _expansion(found, f, _row(found, B, "b"))
     group = _group(found, one, other, of.between)
-    if of.kind == "rise":
+    if of.kind == "divided_difference":
         factor = _ratio(of.function, pieces(found.expansions[one].f, Z[0]).map(lambda h: h**2).expr) or 0.0
     return Pairing(node, of.kind, group, factor)
 

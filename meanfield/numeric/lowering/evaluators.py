@@ -20,11 +20,11 @@ MARGIN = 3.0  # between the places where an error is measured it may be larger: 
 ROUNDING = 2e-15  # no average is claimed to be better: libm and NumPy round differently from one CPU to the next
 LOWERED.rare(
     {
-        "symbolic.averages.nodes.equal_norms.Stretch": "numeric.lowering.distances.distance_functions",
-        "symbolic.averages.nodes.unequal_norms.Chord": "numeric.lowering.distances.distance_functions",
-        "symbolic.averages.nodes.unequal_norms.Rise": "numeric.lowering.distances.distance_functions",
-        "symbolic.averages.nodes.group_functions.Group": "numeric.lowering.many_positions.lattice_averages",
-        "symbolic.averages.nodes.maxima.Largest": "numeric.lowering.many_positions.maximum_averages",
+        "symbolic.averages.nodes.equal_norms.DistanceRatio": "numeric.lowering.distances.distance_functions",
+        "symbolic.averages.nodes.unequal_norms.UnequalDistanceRatio": "numeric.lowering.distances.distance_functions",
+        "symbolic.averages.nodes.unequal_norms.DividedDifference": "numeric.lowering.distances.distance_functions",
+        "symbolic.averages.nodes.group_functions.GroupAverage": "numeric.lowering.many_positions.lattice_averages",
+        "symbolic.averages.nodes.maxima.MaximumAverage": "numeric.lowering.many_positions.maximum_averages",
         "symbolic.averages.nodes.overlap.Overlap": "numeric.lowering.many_positions.softmax_rows",
         "symbolic.averages.nodes.shared_averages.Common": "numeric.lowering.many_positions.nested_quadrature",
         "symbolic.averages.nodes.spheres.SphereAverage": "numeric.lowering.many_positions.nested_quadrature",

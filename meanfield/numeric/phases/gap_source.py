@@ -11,14 +11,14 @@ from meanfield.numeric.lowering.evaluators import MARGIN, ROUNDING
 from meanfield.numeric.lowering.modules.generated_modules import VERSION
 from meanfield.numeric.lowering.modules.module_functions import Functions
 from meanfield.numeric.lowering.text import helpers, printing
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch
+from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio
 
 LEAST = 1e-200  # of 1 - c, searched: 1 - c* is of the order of (σ_w/σ_b)⁴ where φ jumps
 
 _LOOP = """
 @njit(cache=True, error_model='numpy')
-def log_stretch(K, gap, T):
-    return math.log({scale!r} * {stretch}(K, 2.0 * K * gap{tables}))
+def log_ratio(K, gap, T):
+    return math.log({scale!r} * {ratio}(K, 2.0 * K * gap{tables}))
 
 
 @njit(cache=True, error_model='numpy', parallel=True)
@@ -31,14 +31,14 @@ def sample(K, theta, checks, T, out):
             value = {scale!r} * {slope}(K[p], K[p] * (1.0 - g), K[p], g * (2.0 - g))
             out[p] = math.log(value) + {jump} * math.log(math.sin(theta[p]))
         else:
-            out[p] = log_stretch(K[p], g, T)
+            out[p] = log_ratio(K[p], g, T)
 
 
 @njit(cache=True, error_model='numpy')
 def averages(K, gap, T, out):
     # log S and log ⟨f²⟩/K
     for p in range(K.size):
-        out[p, 0] = log_stretch(K[p], gap[p], T)
+        out[p, 0] = log_ratio(K[p], gap[p], T)
         out[p, 1] = math.log({scale!r} * {second}(K[p]{second_tables}) / K[p])
 
 
@@ -47,7 +47,7 @@ def direct_one(p, K, want, kept, T, gap, slope):
     # Chandrupatla's rule in log gap: bisection, or inverse quadratic interpolation where that is safe
     k, w = K[p], want[p]
     a, b = 0.0, {least!r}
-    fa, fb = log_stretch(k, 1.0, T) - w, log_stretch(k, math.exp(b), T) - w
+    fa, fb = log_ratio(k, 1.0, T) - w, log_ratio(k, math.exp(b), T) - w
     if fa >= 0.0:
         b = 1.0
     elif not fb > 0.0:
@@ -57,7 +57,7 @@ def direct_one(p, K, want, kept, T, gap, slope):
         t = 0.5
         for _ in range(100):
             x = a + t * (b - a)
-            f = log_stretch(k, math.exp(x), T) - w
+            f = log_ratio(k, math.exp(x), T) - w
             if (f > 0.0) == (fa > 0.0):
                 c, fc = a, fa
             else:
@@ -75,7 +75,7 @@ def direct_one(p, K, want, kept, T, gap, slope):
             t = min(1.0 - limit, max(limit, t))
         b = math.exp(a if abs(fa) < abs(fb) else b)
     gap[p] = b
-    moved = {slope}(k, k * (1.0 - b), k, b * (2.0 - b)) * {scale!r} / math.exp(log_stretch(k, max(b, {floor!r}), T))
+    moved = {slope}(k, k * (1.0 - b), k, b * (2.0 - b)) * {scale!r} / math.exp(log_ratio(k, max(b, {floor!r}), T))
     slope[p] = 1.0 + kept * (moved - 1.0)
 
 
@@ -151,12 +151,12 @@ _LOGARITHMIC = {
 }
 
 
-def generate(node: Stretch, scale: float, jumps: bool) -> tuple[str, dict[str, np.ndarray]]:
+def generate(node: DistanceRatio, scale: float, jumps: bool) -> tuple[str, dict[str, np.ndarray]]:
     """(source, tables and errors) of the module of scale·S; jumps: whether f jumps, so that θS is what is tabulated."""
     functions = Functions()
     name = functions.of(node)
     second, slope = functions.of(node.second), slope_of(functions, node)
-    fill = {"stretch": name, "tables": _read(functions, name), "second": second}
+    fill = {"ratio": name, "tables": _read(functions, name), "second": second}
     fill |= {"second_tables": _read(functions, second)}
     fill |= _LOGARITHMIC if jumps else _LINEAR
     loop = _LOOP.format(**fill, slope=slope, scale=scale, jump=int(jumps), least=math.log(LEAST), floor=LEAST)

@@ -25,7 +25,7 @@ from meanfield.numeric.lowering.modules import cache
 from meanfield.numeric.lowering.modules.generated_modules import VERSION, Module, T
 from meanfield.numeric.phases.gap_source import generate
 from meanfield.numeric.phases.gap_tables import Panel, tables
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch, stretch
+from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio, distance_ratio
 
 MANY = 64  # points in an octave of K from which a table pays
 EVALUATIONS = 12  # of S for one point, about
@@ -93,9 +93,9 @@ def compile_gaps(f: sp.Expr) -> Gaps | None:
 
     Raises: MeanFieldError where S cannot be lowered.
     """
-    node = stretch(f, K, distance)
-    scale, node = node.as_independent(Stretch)
-    if not isinstance(node, Stretch):
+    node = distance_ratio(f, K, distance)
+    scale, node = node.as_independent(DistanceRatio)
+    if not isinstance(node, DistanceRatio):
         return None
     jumps = bool(pieces(node.function, Z[0]).jumps())
     name = cache.key(f"gaps|{VERSION}|{sp.srepr(node)}|{sp.srepr(node.args[0].expr)}|{scale}|{jumps}")

@@ -112,14 +112,14 @@ class CorrelationLine(CurveInK):
     def squares(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(σ_w², σ_b²) along the line at an array of K > 0; σ_b² < 0 where no bias would do."""
         K = np.asarray(K, dtype=float)
-        apart = 2 * K * (1 - self.c)
+        distance = 2 * K * (1 - self.c)
         run = propagate(
-            self.recursion, sigma_w=1.0, sigma_b=0.0, depth=2, start={"K": K, "distance": apart}
+            self.recursion, sigma_w=1.0, sigma_b=0.0, depth=2, start={"K": K, "distance": distance}
         )  # one layer with unit weights: F + μ²K, and how far apart it puts the two
         kept = 1 - self.strength**2
         with np.errstate(all="ignore"):
-            moved = np.exp(run.values["log_distance"][..., 1]) - self.strength**2 * apart
-            w2 = kept * apart / moved
+            moved = np.exp(run.values["log_distance"][..., 1]) - self.strength**2 * distance
+            w2 = kept * distance / moved
             return w2, kept * K - w2 * (run.values["K"][..., 1] - self.strength**2 * K)
 
     def __repr__(self) -> str:

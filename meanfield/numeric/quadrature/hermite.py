@@ -59,11 +59,11 @@ def spectrum(
     most = MOST if rho >= 1 else BLOCK if rho <= 0 else min(MOST, BLOCK + math.ceil(40 / -math.log(rho)))
     x, weights = _nodes(functions, math.sqrt(K), breaks, most, fine)
     half = (2 * math.pi) ** -0.25 * np.exp(-(x**2) / 4)  # the root of the density
-    right, mirrored = functions(x * math.sqrt(K)) * half, functions(-x * math.sqrt(K)) * half
-    unit = np.maximum(np.abs(right), np.abs(mirrored)).max(-1, keepdims=True)  # whose square may overflow
-    right, mirrored = right / np.where(unit > 0, unit, 1.0), mirrored / np.where(unit > 0, unit, 1.0)
-    products = (weights * (right[:, None] * right[None] + mirrored[:, None] * mirrored[None])).sum(-1)
-    folded = [weights * (right + mirrored), weights * (right - mirrored)]  # h_n is even or odd, as n is
+    right, reflected = functions(x * math.sqrt(K)) * half, functions(-x * math.sqrt(K)) * half
+    unit = np.maximum(np.abs(right), np.abs(reflected)).max(-1, keepdims=True)  # whose square may overflow
+    right, reflected = right / np.where(unit > 0, unit, 1.0), reflected / np.where(unit > 0, unit, 1.0)
+    products = (weights * (right[:, None] * right[None] + reflected[:, None] * reflected[None])).sum(-1)
+    folded = [weights * (right + reflected), weights * (right - reflected)]  # h_n is even or odd, as n is
     nothing = [not part.any() for part in folded]
     square = np.diagonal(products)
     scale = np.sqrt(np.where(square > 0, square, 1.0))

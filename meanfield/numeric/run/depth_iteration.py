@@ -360,10 +360,10 @@ def propagate(
     layer_1 = {n: a[..., 0] if layerwise and a.ndim else a for n, a in arrays.items()} | inputs
     said = {"c", "distance"} if "K_bb" in recursion.names else {*BETWEEN}
     of_norms = "K_aa" in recursion.names and bool(said & set(start or ()))
-    if start and (recursion.names[0] == "K" or "tilt" in recursion.names or of_norms):
+    if start and (recursion.names[0] == "K" or "norm_angle" in recursion.names or of_norms):
         whole_start = pair_start if recursion.names[0] == "K" else two_norms_start
         start = whole_start(start, lambda: first_value(recursion.state[0].initial, layer_1))
-        implied = ("K_ab", "distance", *(() if recursion.names[0] == "K" else ("K_aa", "K_bb", "tilt")))
+        implied = ("K_ab", "distance", *(() if recursion.names[0] == "K" else ("K_aa", "K_bb", "norm_angle")))
         start = {n: v for n, v in start.items() if n in recursion.names or n not in implied}
     start = _with_tangents(recursion, start or {}, layer_1)
     for n, v in start.items():

@@ -54,25 +54,25 @@ def pair_start(given: dict[str, Any], first: Callable[[], Any]) -> dict[str, Any
 
 
 def two_norms_start(given: dict[str, Any], first: Callable[[], Any]) -> dict[str, Any]:
-    """K_aa, K_bb, K_ab, distance and tilt at layer 1 from one of `BETWEEN` and the norms; others as they are given. A
-    distance may come with its tilt, which K_aa and K_bb of close inputs know to few digits, and then with K_ab, which
-    neither says of norms that are far apart.
+    """K_aa, K_bb, K_ab, distance and norm_angle at layer 1 from one of `BETWEEN` and the norms; others as they are
+    given. A distance may come with its norm_angle, which K_aa and K_bb of close inputs know to few digits, and then
+    with K_ab, which neither says of norms that are far apart.
 
     first: gives a norm at layer 1 where nothing says it. All digits are kept: K_aa - K_bb is the exact difference of
     the two doubles, and 4(K_aa K_bb - K_ab²) is computed as if in twice the precision. Raises: MeanFieldError for a
     start that two inputs cannot have.
     """
     used = [n for n in BETWEEN if n in given]
-    whole = used == ["K_ab", "distance"] and {"K_aa", "K_bb", "tilt"} <= set(given)
+    whole = used == ["K_ab", "distance"] and {"K_aa", "K_bb", "norm_angle"} <= set(given)
     if whole:  # a state as it stands
         return {n: np.asarray(v, dtype=float) for n, v in given.items()}
-    turned_too = {"tilt"} if used == ["distance"] else set()  # what K_aa - K_bb of doubles does not say
-    if len(used) != 1 or set(given) & {"tilt", *NAMES} - set(used) - turned_too:
+    angle_too = {"norm_angle"} if used == ["distance"] else set()  # what K_aa - K_bb of doubles does not say
+    if len(used) != 1 or set(given) & {"norm_angle", *NAMES} - set(used) - angle_too:
         raise MeanFieldError(
             f"The start {', '.join(given)} was given; of two inputs of any norms it is K_aa and K_bb with one of "
             "distance, K_ab and c."
         )
-    rest = {n: v for n, v in given.items() if n not in ("K_aa", "K_bb", "tilt", used[0])}
+    rest = {n: v for n, v in given.items() if n not in ("K_aa", "K_bb", "norm_angle", used[0])}
     with np.errstate(all="ignore"):
         A, B = (np.asarray(given[n] if n in given else first(), dtype=float) for n in ("K_aa", "K_bb"))
         for name, norm in (("K_aa", A), ("K_bb", B)):
@@ -82,13 +82,13 @@ def two_norms_start(given: dict[str, Any], first: Callable[[], Any]) -> dict[str
         norms = np.where(A == B, 0.0, (A - B) / (s + t))  # s - t
         if used[0] == "c":
             _require(np.abs(value) <= 1, "c", value, "between -1 and 1")
-            turned = 2 * s * t * (1 - value)
-            apart, between = norms**2 + turned, s * t * value
+            direction_part = 2 * s * t * (1 - value)
+            distance, between = norms**2 + direction_part, s * t * value
         elif used[0] == "K_ab":
             _require(np.abs(value) <= s * t * (1 + ROUNDING), "K_ab", value, "between ±sqrt(K_aa*K_bb)")
             exact = 2 * _difference(two_product(A, B), two_product(value, value)) / (s * t + value)
-            turned = np.where((value > 0) & np.isfinite(exact), exact, 2 * (s * t - value)).clip(0)
-            apart, between = norms**2 + turned, value
+            direction_part = np.where((value > 0) & np.isfinite(exact), exact, 2 * (s * t - value)).clip(0)
+            distance, between = norms**2 + direction_part, value
         else:
             least = np.maximum(np.abs(norms) - 1e-15 * np.maximum(s, t), 0)  # norms are doubles and know no more
             _require(value >= least**2 * (1 - ROUNDING), "distance", value, "at least (sqrt(K_aa) - sqrt(K_bb))²")
@@ -99,13 +99,14 @@ def two_norms_start(given: dict[str, Any], first: Callable[[], Any]) -> dict[str
             exact = _difference(two_product(value, other), two_product(gap, gap))
             exact = (exact + (value * (lower + 2 * low) - 2 * gap * rest_of_gap)) / (2 * s * t + sums - value)
             plain = value - norms**2
-            turned = np.where((sums > value) & np.isfinite(exact), exact, plain).clip(0)
-            if "tilt" in given:
-                angle = np.broadcast_to(_array("tilt", given), value.shape)
-                _require(np.abs(angle) <= np.pi / 2, "tilt", angle, "between -π/2 and π/2")
-                norms, turned = np.sin(angle) * np.sqrt(value), np.cos(angle) ** 2 * value
-            apart, between = value, s * t - turned / 2
-    return rest | {"K_aa": A, "K_bb": B, "K_ab": between, "distance": apart, "tilt": np.arctan2(norms, np.sqrt(turned))}
+            direction_part = np.where((sums > value) & np.isfinite(exact), exact, plain).clip(0)
+            if "norm_angle" in given:
+                angle = np.broadcast_to(_array("norm_angle", given), value.shape)
+                _require(np.abs(angle) <= np.pi / 2, "norm_angle", angle, "between -π/2 and π/2")
+                norms, direction_part = np.sin(angle) * np.sqrt(value), np.cos(angle) ** 2 * value
+            distance, between = value, s * t - direction_part / 2
+    angle = np.arctan2(norms, np.sqrt(direction_part))
+    return rest | {"K_aa": A, "K_bb": B, "K_ab": between, "distance": distance, "norm_angle": angle}
 
 
 def _sum(a, b):

@@ -64,33 +64,33 @@ class Batch:
 
     def moments(self, sigma_v: float, tangents: list[np.ndarray]) -> list[np.ndarray]:
         """Σ over the heads of A G_v Aᵀ, and of what becomes of every Gram matrix of tangents."""
-        turned = self.A.swapaxes(1, 2)
+        transposed = self.A.swapaxes(1, 2)
         mean = left(self.A, self.values)
-        mixed = mean @ turned
+        mixed = mean @ transposed
 
         def through(W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             """A W Aᵀ, and Σ_uu′ W_uu′ (J_t G_v J_t′)_uu′ with J_t = diag A_t − A_t A_tᵀ, the derivative of softmax.
 
             What all tokens share of W and of G_v, J_t does not see; without it less is lost where it is nearly all.
             """
-            carried = left(self.A, W) @ turned
+            carried = left(self.A, W) @ transposed
             own = centered(W)
             inner = left(self.A, own)
-            half = (0.5 * left(self.A, own * values) - inner * across) @ turned
+            half = (0.5 * left(self.A, own * values) - inner * across) @ transposed
             half += half.swapaxes(1, 2)
-            half += apart * (inner @ turned)
+            half += apart * (inner @ transposed)
             diag = half.reshape(len(half), -1)[:, :: half.shape[1] + 1]
             np.maximum(diag, 0.0, out=diag)  # a mean square: what is left of it below 0 is rounding
             return carried, half
 
         values = centered(self.values)
         across = left(self.A, values)
-        apart = across @ turned
+        apart = across @ transposed
 
         found = [mixed.sum(axis=0)]
         if self.keys is None or self.queries is None:
             assert self.channels is not None
-            direct = [sigma_v**2 * (left(self.A, gram) @ turned).sum(axis=0) for gram in tangents]
+            direct = [sigma_v**2 * (left(self.A, gram) @ transposed).sum(axis=0) for gram in tangents]
             moved = self.channels.moved(self.A, self.values, mean, mixed, tangents)
             return found + [one + other for one, other in zip(direct, moved)]
         by_query = self.row * through(self.keys)[1].sum(axis=0) if tangents else 0.0
@@ -303,5 +303,5 @@ def workspace(block: Block, tokens: float) -> float:
     shared = block.heads // block.key_heads
     drawn = 0.0 if block.key_dim is None else 3 * max(together, 1 + shared) * tokens * block.key_dim
     drawn += 0.0 if block.value_dim is None else 2 * together * tokens * block.value_dim
-    turned = Channels.numbers(tokens) if block.rotary or block.qk_norm else 0.0
-    return 8.0 * (MATRICES * together * tokens**2 + drawn + turned)
+    transposed = Channels.numbers(tokens) if block.rotary or block.qk_norm else 0.0
+    return 8.0 * (MATRICES * together * tokens**2 + drawn + transposed)

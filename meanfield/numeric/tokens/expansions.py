@@ -67,7 +67,7 @@ def expand(f: Elementwise, mean: np.ndarray, cov: np.ndarray) -> HermiteExpansio
     """The expansion of f_t(z_t), z with these means and covariances, with as many coefficients as correlations ask."""
     sd = np.sqrt(np.maximum(np.diag(cov), 0.0))
     orders = _orders(cov, sd)
-    far = float(np.max(f.stretch(sd), initial=0.0))
+    far = float(np.max(f.first_deviation(sd), initial=0.0))
     width = 1.0
     while width > NARROWEST and (width * math.sqrt(orders) > PHASE or (f.oscillates and width * far > SCALE)):
         width /= 2

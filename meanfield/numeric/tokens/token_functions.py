@@ -26,7 +26,7 @@ class Elementwise:
         """Places z (tokens, how many) between low and high where f or f′ jumps, nan where a token has fewer."""
         raise NotImplementedError
 
-    def stretch(self, sd: np.ndarray) -> np.ndarray:
+    def first_deviation(self, sd: np.ndarray) -> np.ndarray:
         """The standard deviation that its first activation meets, at every token."""
         raise NotImplementedError
 
@@ -55,7 +55,7 @@ class Line(Elementwise):
     def breaks(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         return np.empty((len(low), 0))
 
-    def stretch(self, sd: np.ndarray) -> np.ndarray:
+    def first_deviation(self, sd: np.ndarray) -> np.ndarray:
         return np.abs(self.a) * sd
 
     def crossings(self, level: float, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -80,8 +80,8 @@ class ScaledFunction(Elementwise):
     def breaks(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         return self.inner.breaks(low, high)
 
-    def stretch(self, sd: np.ndarray) -> np.ndarray:
-        return self.inner.stretch(sd)
+    def first_deviation(self, sd: np.ndarray) -> np.ndarray:
+        return self.inner.first_deviation(sd)
 
     def crossings(self, level: float, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         return self.inner.crossings(level, low, high)
@@ -106,8 +106,8 @@ class Applied(Elementwise):
     def oscillates(self) -> bool:  # type: ignore[override]
         return self.periodic or self.inner.oscillates
 
-    def stretch(self, sd: np.ndarray) -> np.ndarray:
-        return self.inner.stretch(sd)
+    def first_deviation(self, sd: np.ndarray) -> np.ndarray:
+        return self.inner.first_deviation(sd)
 
     def crossings(self, level: float, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         return self.inner.crossings(level, low, high)
@@ -139,8 +139,8 @@ class Sum(Elementwise):
     def oscillates(self) -> bool:  # type: ignore[override]
         return any(part.oscillates for part in self.parts)
 
-    def stretch(self, sd: np.ndarray) -> np.ndarray:
-        return np.max([part.stretch(sd) for part in self.parts], axis=0)
+    def first_deviation(self, sd: np.ndarray) -> np.ndarray:
+        return np.max([part.first_deviation(sd) for part in self.parts], axis=0)
 
     def crossings(self, level: float, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         return np.concatenate([part.crossings(level, low, high) for part in self.parts], axis=1)

@@ -18,9 +18,9 @@ Typeset = tuple[sp.Expr, Callable[[str, Write], str]]  # what is averaged, and f
 class Paired(NamedTuple):
     """An average over two inputs of functions of one variable each, as kernels read it.
 
-    kind: "product" of ⟨f g⟩; "stretch", "chord" and "turn" of what f moves them apart, over how far they are; "rise" of
-    a divided difference of ⟨f⟩. function: f, None of a product; variances: of each input; between: (A, covariance or
-    distance, B), and the tilt where it is read; empty of a rise.
+    kind: "product" of ⟨f g⟩; "distance_ratio", "unequal_distance_ratio" and "direction_ratio" of the distance of f's
+    over that of the inputs; "divided_difference" of ⟨f⟩. function: f, None of a product; variances: of each input;
+    between: (A, covariance or distance, B), and the norm angle where it is read; empty of a divided difference.
     """
 
     kind: str

@@ -581,14 +581,14 @@ def _normal(f: sp.Expr, n: int) -> sp.Expr:
 def _is_odd(f: sp.Expr, n: int) -> bool:
     if n == 1 and f.has(*SWITCHES):
         p = pieces(f, Z[0])
-        mirrored = tuple(e.subs(Z[0], -Z[0]) for e in reversed(p.exprs))
+        reflected = tuple(e.subs(Z[0], -Z[0]) for e in reversed(p.exprs))
         return tuple(-b for b in reversed(p.breaks)) == p.breaks and all(
-            sp.expand(a + b) == 0 for a, b in zip(mirrored, p.exprs)
+            sp.expand(a + b) == 0 for a, b in zip(reflected, p.exprs)
         )
     if f.has(*SWITCHES) or _surely_not_odd(f, n):
         return False
-    mirrored = f.subs({Z[i]: -Z[i] for i in range(n)}, simultaneous=True)
-    return bool(mirrored == -f)
+    reflected = f.subs({Z[i]: -Z[i] for i in range(n)}, simultaneous=True)
+    return bool(reflected == -f)
 
 
 def _surely_not_odd(f: sp.Expr, n: int) -> bool:

@@ -27,8 +27,8 @@ from meanfield.symbolic.asymptotics.depth import CONSTANT, DepthLaw, depth_law
 from meanfield.symbolic.asymptotics.scaling import decay_of
 from meanfield.symbolic.averages.expansions.closeness import gap_powers
 from meanfield.symbolic.averages.node import Average, Integrand
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch, stretch
-from meanfield.symbolic.averages.nodes.pools import MaxStretch, kind_of
+from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio, distance_ratio
+from meanfield.symbolic.averages.nodes.pools import MaxDistanceRatio, kind_of
 from meanfield.symbolic.criticality.chaotic_laws import inside_law
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.all_fixed_points import start_of
@@ -191,7 +191,7 @@ def _gap(
     regime = f"{critical}; {where.text}"
     status = Status.MEASURED if phase.to_rounding else status
     q = min(falling)
-    if p == 0 and where.settled and not recursion["distance"].has(MaxStretch):  # of maxima one order is known
+    if p == 0 and where.settled and not recursion["distance"].has(MaxDistanceRatio):  # of maxima one order is known
         names = {power: sp.Dummy("r", positive=power == q or None, real=True) for power in falling}
         near = {power: v for power, v in names.items() if power <= 2 * q}
         gain = {1 + power: (-v if power == q else v) for power, v in near.items()}
@@ -276,7 +276,7 @@ class _End:
 
     def __init__(self, recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase: Phase):
         self.one, self.values, self.point = one, values, phase.fixed_point
-        self.step, self.apart = recursion["K"], recursion["distance"]
+        self.step, self.distance_map = recursion["K"], recursion["distance"]
         point = phase.fixed_point
         self.neutral = point is not None and point.stability == "neutral"
         self.at: Any = None if point is None else point.K.value
@@ -290,12 +290,13 @@ class _End:
     def series(self, odd: bool) -> dict[sp.Expr, sp.Expr]:
         """power of ε → coefficient in ε′/ε where K ends; without positive powers where c tends to any number."""
         if self.at not in (None, 0):
-            powers = gap_powers(self.apart, 2)
+            powers = gap_powers(self.distance_map, 2)
             return {q: self._value(c * K / self.step) for q, c in powers.items()}
-        limit = self.apart.xreplace({s: _homogeneous(s, self.at) for s in self.apart.atoms(Stretch)})
-        exact = limit == self.apart
+        ratios = self.distance_map.atoms(DistanceRatio)
+        limit = self.distance_map.xreplace({s: _homogeneous(s, self.at) for s in ratios})
+        exact = limit == self.distance_map
         # an odd φ = z + h moves c by h² only, relative to K: with K a power of l, by 1/l², which has a sum
-        summed = odd and self.at == 0 and not limit.has(Stretch)
+        summed = odd and self.at == 0 and not limit.has(DistanceRatio)
         if not exact and not summed and not self._exponential():
             raise MeanFieldError(
                 f"{self.text}, more slowly than exponentially, and the map of c depends on K all the while; its law is "
@@ -331,8 +332,8 @@ def _enclosed(e: sp.Expr, point: Any) -> sp.Expr:
     return from_ball(enclose(e, value - error, value + error, 30)).value
 
 
-def _homogeneous(node: Stretch, at: Any) -> sp.Expr:
-    """The stretch of the straight lines that f follows on both sides as K → at = 0, or → ∞ (None)."""
+def _homogeneous(node: DistanceRatio, at: Any) -> sp.Expr:
+    """The distance ratio of the straight lines that f follows on both sides as K → at = 0, or → ∞ (None)."""
     p = pieces(node.function, Z[0])
     t = sp.Dummy("t", positive=True)
     slopes = []
@@ -352,9 +353,9 @@ def _homogeneous(node: Stretch, at: Any) -> sp.Expr:
     whole = left * Z[0] if left == right else sp.Piecewise((left * Z[0], Z[0] < 0), (right * Z[0], True))
     same = sp.simplify(pieces(whole, Z[0]).expr - p.expr) == 0 if not p.breaks else pieces(whole, Z[0]) == p
     straight = pieces(whole, Z[0]).expr
-    if isinstance(node, MaxStretch) and straight != 0:  # the larger of two lines still has a kink where they meet
+    if isinstance(node, MaxDistanceRatio) and straight != 0:  # the larger of two lines still has a kink where they meet
         kind = kind_of(straight)
         if kind is None:
             raise MeanFieldError("The maximum over nodes of phi's straight ends is not derived, nor is the law of c.")
-        return node if same else MaxStretch(Integrand(straight), node.variance, node.apart, node.nodes, kind)
-    return node if same else stretch(straight, node.variance, node.apart)
+        return node if same else MaxDistanceRatio(Integrand(straight), node.variance, node.distance, node.nodes, kind)
+    return node if same else distance_ratio(straight, node.variance, node.distance)

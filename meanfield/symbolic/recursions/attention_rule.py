@@ -24,7 +24,7 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z, tokens
 from meanfield.networks.attention import Attention
-from meanfield.symbolic.averages.nodes.overlap import overlap, overlap_chord, overlap_slope
+from meanfield.symbolic.averages.nodes.overlap import overlap, overlap_quotient, overlap_slope
 from meanfield.symbolic.recursions.coordinate import Coordinate, Exprs, Gaussian, pairs, tidy
 from meanfield.symbolic.recursions.coordinate_walk import Walk, rule
 
@@ -73,9 +73,9 @@ class AttentionCoordinate(Coordinate):
     def pushed(self, name: str, p: int, q: int) -> sp.Expr:
         return self.scales[p] * self.scales[q] * self.law.entry(p, q, name)
 
-    def apart(self) -> sp.Expr:
-        assert self.law.apart is not None
-        return self.scales[0] ** 2 * self.law.apart
+    def distance(self) -> sp.Expr:
+        assert self.law.distance is not None
+        return self.scales[0] ** 2 * self.law.distance
 
 
 @rule(Attention)
@@ -95,10 +95,10 @@ def _attention(block: Attention, x: Coordinate, walk: Walk) -> Coordinate:
     made = _Softmax(query, key, value, block.scale == "1/d")
     walk.scores.append(made.beta2)
     index = pairs(x.positions)
-    assert value.apart is not None
+    assert value.distance is not None
     cov = tuple(made.moment(p, q) for p, q in index)
     grams = {name: tuple(made.gram(name, p, q) for p, q in index) for name in value.grams}
-    moved = made.beta2 and value.apart * made.rest * overlap_chord(tokens, made.beta2, made.rest)
+    moved = made.beta2 and value.distance * made.rest * overlap_quotient(tokens, made.beta2, made.rest)
     one, zero = (sp.S.One,) * x.positions, (sp.S.Zero,) * x.positions
     return AttentionCoordinate(Gaussian(x.positions, cov, grams, moved), Z[: x.positions], one, zero, one)
 
@@ -121,15 +121,15 @@ class _Softmax:
     @property
     def rest(self) -> sp.Expr:
         """What it is above the covariance with another token's."""
-        assert self.query.apart is not None
-        return sp.S.Zero if self.uniform else self.query.apart * self._apart(self.key, 0, 0) / 2
+        assert self.query.distance is not None
+        return sp.S.Zero if self.uniform else self.query.distance * self._apart(self.key, 0, 0) / 2
 
     @staticmethod
     def _apart(law: Gaussian, p: int, q: int, name: str = "") -> sp.Expr:
         """What two inputs (or one) have in common at one position above what they have at two."""
         if not (name or _crosses(p, q)):
-            assert law.apart is not None
-            return law.apart / 2
+            assert law.distance is not None
+            return law.distance / 2
         same = (0, 2) if _crosses(p, q) else (0, 0)
         return law.entry(*same, name) - _Softmax._other(law, p, q, name)
 

@@ -177,16 +177,16 @@ class Shared(Coordinate):
         v = sp.Dummy("v", positive=True)
         spread = pieces(f - m, Z[0]).map(lambda e: e**2).expr
         lets = (*self.lets, (m, h), (v, spread))
-        moved = _mean("dm", self._moved(f))  # dm/dm
-        middle = replace(self, lets=lets, slopes_of=(*self.slopes_of, (m, moved[0])))
-        turned = _mean("dv", middle._moved(spread))
+        by_mean = _mean("dm", self._moved(f))  # dm/dm
+        middle = replace(self, lets=lets, slopes_of=(*self.slopes_of, (m, by_mean[0])))
+        by_variance = _mean("dv", middle._moved(spread))
         return replace(
             middle,
             functions=one.functions,
             scales=(1 / sp.sqrt(v),) * 2,
             shifts=(m,) * 2,
-            lets=(*lets[:-2], lets[-2], moved, lets[-1], turned),
-            slopes_of=(*middle.slopes_of, (v, turned[0])),
+            lets=(*lets[:-2], lets[-2], by_mean, lets[-1], by_variance),
+            slopes_of=(*middle.slopes_of, (v, by_variance[0])),
             amount=sp.S.One,
         )
 

@@ -31,10 +31,10 @@ from meanfield.base.symbols import (
     Theta_ab,
     Z,
     distance,
+    norm_angle,
     parameter,
     sigma_b,
     sigma_w,
-    tilt,
 )
 from meanfield.functions.activations import Activation
 from meanfield.functions.reading.parser import value_of
@@ -137,7 +137,7 @@ def _trained(block: Block, cov: Exprs, fields: dict[str, Exprs], *both: sp.Expr,
 def _shares(sources: tuple[Exprs, ...], law: Gaussian) -> Exprs:
     """Σ⟨s_p s_q⟩ of trained vectors, in the order of `pairs`."""
     if law.positions == 1:
-        return (sp.Add(*[mean_of(a**2, law.cov[0], apart=True) for (a,) in sources]),)
+        return (sp.Add(*[mean_of(a**2, law.cov[0], by_terms=True) for (a,) in sources]),)
     own = [sp.Add(*[mean_of(one[p].xreplace({Z[p]: Z[0]}) ** 2, law.cov[p]) for one in sources]) for p in (0, 1)]
     return (*own, sp.Add(*[mean_of(one[0] * one[1], law.over(0, 1)) for one in sources]))
 
@@ -147,22 +147,22 @@ def _values(law: Gaussian, shares: Exprs) -> Exprs:
     theta = tuple(t if t == sp.oo else t + s for t, s in zip(law.grams["Theta"], shares))
     if law.norm_difference is not None:
         return (*_unequal(law), _times(law.grams["J"][2], J_ab), _collect(theta[2], (Theta_ab,)))
-    if law.apart is not None:
+    if law.distance is not None:
         J_, Theta_ = law.grams["J"], (_collect(theta[0], (Theta,)), _collect(theta[2], (Theta_ab,)))
         own = law.cov[0], _times(J_[0], J), Theta_[0]
-        return (*own, law.cov[2], _collect(law.apart, (distance,)), _times(J_[2], J_ab), Theta_[1])
+        return (*own, law.cov[2], _collect(law.distance, (distance,)), _times(J_[2], J_ab), Theta_[1])
     if law.positions == 1:
         return law.cov[0], _times(law.grams["J"][0], J), _collect(theta[0], (Theta,))
     return (*law.cov, _times(law.grams["J"][2], J_ab), _collect(theta[2], (Theta_ab,)))
 
 
 def _unequal(law: Gaussian) -> Exprs:
-    """The next K_aa, K_bb, tilt, distance, K_ab of two inputs of any norms."""
-    assert law.apart is not None and law.norm_difference is not None
+    """The next K_aa, K_bb, norm_angle, distance, K_ab of two inputs of any norms."""
+    assert law.distance is not None and law.norm_difference is not None
     return (
         *law.cov[:2],
         law.norm_angle() if law.norm_difference else sp.S.Zero,
-        _collect(law.apart, (distance,)),
+        _collect(law.distance, (distance,)),
         law.cov[2],
     )
 
@@ -250,27 +250,27 @@ def equal_norms(block: Block, rated: Rates = ()) -> Recursion:
         walk, before = Walk(), []
         law = walk.ended(untrained(block), gaussian(Gaussian(2, cov, {"J": one}, distance))).law
         found = law.grams["J"]
-        apart = _collect(law.apart, (distance,))
-        values = (law.cov[0], _times(found[0], J), law.cov[2], apart, _times(found[2], J_ab))
+        new_distance = _collect(law.distance, (distance,))
+        values = (law.cov[0], _times(found[0], J), law.cov[2], new_distance, _times(found[2], J_ab))
         start = [v for v in start if not v.name.startswith("Theta")]
     nearer = ((K_ab, K - distance / 2, distance < K),)
     return recursion_of(start, walk, values, *before, name="equal_norms", closer=nearer)
 
 
 def unequal_norms(block: Block, rated: Rates = ()) -> Recursion:
-    """The recursion of (K_aa, K_bb, tilt, distance, K_ab, J_ab, Theta_ab) for two inputs of any norms.
+    """The recursion of (K_aa, K_bb, norm_angle, distance, K_ab, J_ab, Theta_ab) for two inputs of any norms.
 
-    distance = K_aa + K_bb - 2K_ab is followed by itself as in `equal_norms`, and the angle tilt with sin(tilt) = (√K_aa
-    - √K_bb)/√distance says which share of it is one of norms (sin²) and of directions (cos²): nothing is lost where the
-    inputs come together.
+    distance = K_aa + K_bb - 2K_ab is followed by itself as in `equal_norms`; its share of norms is sin²(norm_angle), of
+    directions cos², sin(norm_angle) = (√K_aa - √K_bb)/√distance: nothing is lost where the inputs come together.
     """
-    turned, roots = distance * sp.cos(tilt) ** 2, sp.sqrt(K_aa) * sp.sqrt(K_bb)
-    one, both = (sp.S.Zero, sp.S.Zero, sp.S.One), (distance, sp.sin(tilt) * (sp.sqrt(K_aa) + sp.sqrt(K_bb)), turned)
+    direction_part, roots = distance * sp.cos(norm_angle) ** 2, sp.sqrt(K_aa) * sp.sqrt(K_bb)
+    norms = sp.sin(norm_angle) * (sp.sqrt(K_aa) + sp.sqrt(K_bb))
+    one, both = (sp.S.Zero, sp.S.Zero, sp.S.One), (distance, norms, direction_part)
     own, between = _pair_state()[:2], _pair_state()[2:]
-    apart = variable(distance, 2 * sigma_w**2 * Q0 * (1 - c0))
-    start = [*own, variable(tilt, sp.S.Zero), apart, *between, variable(J_ab, sp.S.One)]
-    # cos(tilt) is known to a rounding of tilt, which may be ±π/2: of very unequal norms K_ab knows itself better
-    nearer = ((K_ab, roots - turned / 2, distance * (sp.Abs(sp.cos(tilt)) + _ROUNDING) < 2 * roots),)
+    first_distance = variable(distance, 2 * sigma_w**2 * Q0 * (1 - c0))
+    start = [*own, variable(norm_angle, sp.S.Zero), first_distance, *between, variable(J_ab, sp.S.One)]
+    # the cosine is known to a rounding of its angle, which may be ±π/2: of very unequal norms K_ab knows itself better
+    nearer = ((K_ab, roots - direction_part / 2, distance * (sp.Abs(sp.cos(norm_angle)) + _ROUNDING) < 2 * roots),)
     try:
         fields = {"J": one, "Theta": (sp.S.Zero, sp.S.Zero, Theta_ab)}
         walk, values, *before = _trained(block, _COV, fields, *both, rated=rated)
@@ -284,12 +284,12 @@ def unequal_norms(block: Block, rated: Rates = ()) -> Recursion:
 
 
 def without_norm_angle(recursion: Recursion) -> Recursion:
-    """The same maps in the state without `tilt`, as definitions and not as what floats can follow."""
-    if "tilt" not in recursion.names:
+    """The same maps in the state without `norm_angle`, as definitions and not as what floats can follow."""
+    if "norm_angle" not in recursion.names:
         return recursion
-    keep = [i for i, v in enumerate(recursion.state) if v.symbol != tilt]
+    keep = [i for i, v in enumerate(recursion.state) if v.symbol != norm_angle]
     norms = sp.sqrt(K_aa) - sp.sqrt(K_bb)
-    known = {sp.sin(tilt): norms / sp.sqrt(distance), tilt: sp.asin(norms / sp.sqrt(distance))}
+    known = {sp.sin(norm_angle): norms / sp.sqrt(distance), norm_angle: sp.asin(norms / sp.sqrt(distance))}
     kept = replace(
         recursion,
         state=tuple(recursion.state[i] for i in keep),
@@ -300,7 +300,7 @@ def without_norm_angle(recursion: Recursion) -> Recursion:
 
 
     def plain(e: sp.Expr) -> sp.Expr:
-        e = e.subs(distance * sp.cos(tilt) ** 2, distance - norms**2).xreplace(known)
+        e = e.subs(distance * sp.cos(norm_angle) ** 2, distance - norms**2).xreplace(known)
         return e.xreplace({1 - norms**2 / distance: (distance - norms**2) / distance})
 
     return kept.map(plain)

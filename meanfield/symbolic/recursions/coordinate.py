@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.symbols import D0, J0, J, K, K_aa, K_ab, K_bb, Theta, Z, distance, tilt
+from meanfield.base.symbols import D0, J0, J, K, K_aa, K_ab, K_bb, Theta, Z, distance, norm_angle
 from meanfield.functions.derivatives import expanded
 from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.functions.series.taylor import fractional
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.averages.nodes.equal_norms import stretch
-from meanfield.symbolic.averages.nodes.unequal_norms import chord, rise, turn
+from meanfield.symbolic.averages.nodes.equal_norms import distance_ratio
+from meanfield.symbolic.averages.nodes.unequal_norms import direction_ratio, divided_difference, unequal_distance_ratio
 
 Exprs = tuple[sp.Expr, ...]
-_STATE = frozenset((K, K_aa, K_bb, K_ab, distance, tilt, J, Theta, J0, D0))
+_STATE = frozenset((K, K_aa, K_bb, K_ab, distance, norm_angle, J, Theta, J0, D0))
 
 
 def pairs(positions: int) -> tuple[tuple[int, int], ...]:
@@ -36,10 +36,10 @@ def pairs(positions: int) -> tuple[tuple[int, int], ...]:
 class Gaussian:
     """The law of z over positions, and the Gram matrices of its tangents, entries in the order of `pairs`.
 
-    cov: ⟨z_p z_q⟩; grams: field → Σ_j ⟨∂_j z_p ∂_j z_q⟩, the sum over what the field differentiates by; apart: of two
-    positions, ⟨(z_a - z_b)²⟩ as a multiple of its value `distance` at the block's start, where it is carried;
-    norm_difference: ⟨z_a² - z_b²⟩/√distance, None or 0 where both have one variance; turned: the share of directions in
-    `apart`, 2(sd(z_a) sd(z_b) - ⟨z_a z_b⟩), which goes with `norm_difference` and is made of positive terms as it is.
+    cov: ⟨z_p z_q⟩; grams: field → Σ_j ⟨∂_j z_p ∂_j z_q⟩, the sum over what the field differentiates by; distance: of
+    two positions, ⟨(z_a - z_b)²⟩ as a multiple of its value at the block's start, where that is state; norm_difference:
+    ⟨z_a² - z_b²⟩/√distance, None or 0 where both have one variance; direction_part: of the distance,
+    2(sd(z_a) sd(z_b) - ⟨z_a z_b⟩), which goes with `norm_difference` and is made of positive terms as it is.
     passed: for the z that entered each Residual around this place, the factors by which it is still in this z, beside
     what is independent of it; None where something of it is, but no multiple.
     """
@@ -47,9 +47,9 @@ class Gaussian:
     positions: int
     cov: Exprs
     grams: dict[str, Exprs] = field(default_factory=dict)
-    apart: sp.Expr | None = None
+    distance: sp.Expr | None = None
     norm_difference: sp.Expr | None = None
-    turned: sp.Expr | None = None
+    direction_part: sp.Expr | None = None
     passed: dict[object, Exprs | None] = field(default_factory=dict, compare=False)
 
     def variance(self, p: int) -> sp.Expr:
@@ -67,34 +67,34 @@ class Gaussian:
 
     def near(self, p: int, q: int) -> Exprs:
         """The same for two positions, their covariance by way of how far they are apart, where that is carried."""
-        if self.apart is None or (p, q) != (0, 1):
+        if self.distance is None or (p, q) != (0, 1):
             return self.over(p, q)
         if not self.norm_difference:
-            return self.cov[p], self.cov[p] - self.apart / 2, self.cov[q]
-        assert self.turned is not None
+            return self.cov[p], self.cov[p] - self.distance / 2, self.cov[q]
+        assert self.direction_part is not None
         a, b = self.cov[p], self.cov[q]
-        return a, sp.sqrt(a) * sp.sqrt(b) - self.turned / 2, b
+        return a, sp.sqrt(a) * sp.sqrt(b) - self.direction_part / 2, b
 
     def norm_angle(self) -> sp.Expr:
         """The angle whose sine is (sd(z_a) - sd(z_b))/√⟨(z_a - z_b)²⟩, by the two shares of the distance: near ±π/2 its
         sine does not tell it."""
-        assert self.norm_difference is not None and self.turned is not None
+        assert self.norm_difference is not None and self.direction_part is not None
         norms = self.norm_difference / (sp.sqrt(self.cov[0]) + sp.sqrt(self.cov[1]))
-        if norms == sp.sin(tilt) and self.turned == distance * sp.cos(tilt) ** 2:
-            return tilt
-        return sp.atan2(norms, sp.sqrt(per(self.turned, distance)))
+        if norms == sp.sin(norm_angle) and self.direction_part == distance * sp.cos(norm_angle) ** 2:
+            return norm_angle
+        return sp.atan2(norms, sp.sqrt(per(self.direction_part, distance)))
 
     def map(self, function) -> Gaussian:
-        """`function(field or "K", entry, expression)` applied to every entry ("apart", "norm_difference" and "turned"
-        at the entry of both)."""
+        """`function(field or "K", entry, expression)` applied to every entry ("distance", "norm_difference"
+        and "direction_part" at the entry of both)."""
 
         def each(name: str, entries: Exprs) -> Exprs:
             return tuple(function(name, pq, e) for pq, e in zip(pairs(self.positions), entries))
 
-        of_both = (("apart", self.apart), ("norm_difference", self.norm_difference), ("turned", self.turned))
-        apart, leaning, turned = (None if e is None else function(n, (0, 1), e) for n, e in of_both)
+        names = ("distance", "norm_difference", "direction_part")
+        both: Any = {n: function(n, (0, 1), e) for n in names if (e := getattr(self, n)) is not None}
         grams = {n: each(n, g) for n, g in self.grams.items()}
-        return Gaussian(self.positions, each("K", self.cov), grams, apart, leaning, turned)
+        return Gaussian(self.positions, each("K", self.cov), grams, **both)
 
 
 def _once(method):
@@ -163,21 +163,21 @@ class Coordinate:
             raw = raw - m * self.mean(q) - n * self.mean(p) + m * n
         return scale * tidy(raw)
 
-    def apart(self) -> sp.Expr:
+    def distance(self) -> sp.Expr:
         """⟨(x_a - x_b)²⟩ of two positions."""
         law = self.law
-        assert law.apart is not None
+        assert law.distance is not None
         if not law.norm_difference:  # one variance
             if self.is_linear and self.scales[0] == self.scales[1]:
-                return self.scales[0] ** 2 * law.apart
-            return self.scales[0] ** 2 * stretch(self._shared(), law.variance(0), law.apart) * law.apart
+                return self.scales[0] ** 2 * law.distance
+            return self.scales[0] ** 2 * distance_ratio(self._shared(), law.variance(0), law.distance) * law.distance
         a, b = self.scales
         if self.is_linear and a != b:
             self._require_one_norm()
-            assert law.turned is not None
-            return a * b * law.turned
+            assert law.direction_part is not None
+            return a * b * law.direction_part
         A, B, _ = law.cov
-        return a**2 * law.apart * chord(self._shared(), A, B, law.apart, law.norm_angle())
+        return a**2 * law.distance * unequal_distance_ratio(self._shared(), A, B, law.distance, law.norm_angle())
 
     def norm_difference(self) -> sp.Expr:
         """⟨x_a² - x_b²⟩/√distance."""
@@ -189,18 +189,18 @@ class Coordinate:
             self._require_one_norm()
             return sp.S.Zero
         square = pieces(self._shared(), Z[0]).map(lambda e: e**2).expr
-        return a**2 * law.norm_difference * rise(square, *law.cov[:2])
+        return a**2 * law.norm_difference * divided_difference(square, *law.cov[:2])
 
-    def turned(self) -> sp.Expr:
+    def direction_part(self) -> sp.Expr:
         """2(sd(x_a) sd(x_b) - ⟨x_a x_b⟩), sd the root of the second moment."""
         law, (a, b) = self.law, self.scales
-        assert law.apart is not None and law.turned is not None
+        assert law.distance is not None and law.direction_part is not None
         if not law.norm_difference:
-            return self.apart()
+            return self.distance()
         if self.is_linear:
-            return a * b * law.turned
+            return a * b * law.direction_part
         A, B, _ = law.cov
-        return a**2 * law.apart * turn(self._shared(), A, B, law.apart, law.norm_angle())
+        return a**2 * law.distance * direction_ratio(self._shared(), A, B, law.distance, law.norm_angle())
 
     def norms(self) -> sp.Expr:
         """(sd(x_a) - sd(x_b))/√distance."""
@@ -242,8 +242,8 @@ class Coordinate:
     def expect(self, e: sp.Expr, p: int, q: int) -> sp.Expr:
         """⟨e⟩ of an expression in z_p and z_q."""
         if p == q:
-            return mean_of(e.xreplace({Z[p]: Z[0]}), self.law.variance(p), apart=True)
-        return mean_of(as_pair(e, p, q), self.law.over(p, q), apart=True)
+            return mean_of(e.xreplace({Z[p]: Z[0]}), self.law.variance(p), by_terms=True)
+        return mean_of(as_pair(e, p, q), self.law.over(p, q), by_terms=True)
 
     def pushed(self, name: str, p: int, q: int) -> sp.Expr:
         """The Gram entry of the field `name` behind this coordinate, ∞ where a slope is."""
@@ -315,12 +315,12 @@ def holds_state(e: sp.Expr) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def mean_of(f: sp.Expr, cov, apart: bool = False) -> sp.Expr:
+def mean_of(f: sp.Expr, cov, by_terms: bool = False) -> sp.Expr:
     """⟨f⟩ over N(0, cov), what depends on the layer kept out of the nodes where it can be; a polynomial's as one.
 
-    apart: a sum term by term, whatever it depends on.
+    by_terms: a sum term by term, whatever it depends on.
     """
-    found = average_of(f, cov) if apart or holds_state(f) else average(f, cov)
+    found = average_of(f, cov) if by_terms or holds_state(f) else average(f, cov)
     known = {a: a.doit() for a in found.atoms(Average) if a not in f.atoms(Average) and a.integrand.is_polynomial(*Z)}
     return found.xreplace(known)
 

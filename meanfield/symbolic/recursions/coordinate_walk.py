@@ -25,15 +25,15 @@ from meanfield.base.symbols import K, L, Z, distance, l, lambda_b, lambda_w, par
 from meanfield.functions.reading.parser import value_of
 from meanfield.networks.records import Block, Number, Param, Schedule
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch
-from meanfield.symbolic.averages.nodes.unequal_norms import Rise
+from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio
+from meanfield.symbolic.averages.nodes.unequal_norms import DividedDifference
 from meanfield.symbolic.recursions.coordinate import Coordinate, mean_of, per, tidy
 from meanfield.symbolic.steps import Domain
 
 Rule = Callable[[Any, Coordinate, "Walk"], Coordinate]
 RULES: Registry[type, Rule] = Registry()
 _REMEMBERED: list[Any] = []
-_SMALL = 8  # operations: what is smaller is written out, not named
+_SMALL, _NODES = 8, (Average, DistanceRatio, DividedDifference)  # what has fewer operations and no node is written out
 LETTERS = {"K": "K", "J": "chi", "J0": "chi", "Theta": "Theta"}
 SUFFIXES = {
     1: {(0, 0): ""},
@@ -152,21 +152,22 @@ class Walk:
         """The same coordinate, each long variance and tangent of its z known by a name."""
 
         # two inputs of one norm, and any two of a batch, share what belongs to each
-        known_apart: list[sp.Expr] = []
-        same = x.positions > 1 and (bool(self.kind) or (x.law.apart is not None and not x.law.norm_difference))
+        known_distance: list[sp.Expr] = []
+        same = x.positions > 1 and (bool(self.kind) or (x.law.distance is not None and not x.law.norm_difference))
 
         def name(letter: str, pq: tuple[int, int], e: sp.Expr) -> sp.Expr:
-            if letter in ("apart", "turned"):
-                if e == x.law.apart and letter == "turned":
-                    return distance * per(known_apart[0], distance)
-                stem = "stretch" if letter == "apart" else "turn"
+            if letter in ("distance", "direction_part"):
+                if e == x.law.distance and letter == "direction_part":
+                    return distance * per(known_distance[0], distance)
+                stem = "ratio" if letter == "distance" else "direction"
                 index = 1 + sum(s.name.startswith(f"{stem}[") for s, _ in self.lets)
                 found = distance * self._let(f"{stem}[{index}]", per(e, distance), nonnegative=True)
-                known_apart.append(found)
+                known_distance.append(found)
                 return found
             if letter == "norm_difference":
-                index = 1 + sum(s.name.startswith("lean[") for s, _ in self.lets)
-                return e if e in (0, x.law.norm_difference) and not e.has(Rise) else self._let(f"lean[{index}]", e)
+                index = 1 + sum(s.name.startswith("norm[") for s, _ in self.lets)
+                kept = e in (0, x.law.norm_difference) and not e.has(DividedDifference)
+                return e if kept else self._let(f"norm[{index}]", e)
             stem = LETTERS.get(letter, "chi") + ("" if same and pq[0] == pq[1] else SUFFIXES[x.positions][pq])
             known = [s for s, value in self.lets if value == e and s.name.startswith(f"{stem}[")]
             if same and known:
@@ -178,7 +179,7 @@ class Walk:
 
     def _let(self, name: str, e: sp.Expr, **assumptions: bool | None) -> sp.Expr:
         """A symbol for a long expression, a short one as it is."""
-        if e.is_Atom or e.has(sp.oo) or (not e.has(Average, Stretch, Rise) and e.count_ops() <= _SMALL):
+        if e.is_Atom or e.has(sp.oo) or (not e.has(*_NODES) and e.count_ops() <= _SMALL):
             return e
         symbol = sp.Symbol(name, real=True, **assumptions)  # no user's name has brackets
         self.lets.append((symbol, e))
@@ -229,9 +230,9 @@ class Walk:
             total = 2 * (a * c) ** 2 * sp.diff(square, at).xreplace({at: v})
         drift = [(one, rate) for one, rate in self.drift(x, c, m) if one != 0 and rate != 0]
         for i, (one, rate) in enumerate(drift):
-            total += 4 * a * rate * mean_of(Z[0] * slope * one, v, apart=True) / v
-            total += 4 * rate**2 * mean_of(one**2, v, apart=True)
-            total += sp.Add(*[8 * rate * r * mean_of(one * other, v, apart=True) for other, r in drift[:i]])
+            total += 4 * a * rate * mean_of(Z[0] * slope * one, v, by_terms=True) / v
+            total += 4 * rate**2 * mean_of(one**2, v, by_terms=True)
+            total += sp.Add(*[8 * rate * r * mean_of(one * other, v, by_terms=True) for other, r in drift[:i]])
         return total.xreplace({c: x.scales[0], m: x.shifts[0]})
 
     def drift(self, x: Coordinate, c: sp.Expr, m: sp.Expr) -> list[tuple[sp.Expr, sp.Expr]]:
@@ -247,9 +248,9 @@ class Walk:
         back = {z: z / s for z, s in zip(Z, x.scales)}
 
         def scaled(name: str, pq: tuple[int, int], e: sp.Expr) -> sp.Expr:
-            if name in ("norm_difference", "turned") or (name == "apart" and x.law.norm_difference):
+            if name in ("norm_difference", "direction_part") or (name == "distance" and x.law.norm_difference):
                 return getattr(x, name)()
-            if name in ("K", "apart"):
+            if name in ("K", "distance"):
                 return tidy(x.scales[pq[0]] * x.scales[pq[1]] * e)
             return self.tangent(x, name, *pq)
 

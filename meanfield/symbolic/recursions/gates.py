@@ -110,8 +110,8 @@ class Gated(Coordinate):
             return sp.oo
         return self.scales[p] * self.scales[q] * self._phi.moment(p, q) * by_value + by_gate
 
-    def apart(self) -> sp.Expr:
-        assert self.value is not None and self.value.apart is not None
+    def distance(self) -> sp.Expr:
+        assert self.value is not None and self.value.distance is not None
         if self.scales[0] != self.scales[1]:
             raise MeanFieldError(
                 "The distance of two inputs of unequal norms is not available: a LayerNorm behind a Gate divides each "
@@ -119,19 +119,19 @@ class Gated(Coordinate):
             )
         u, phi = self.value, self._phi
         mean_u, mean_phi = (self._u(0, 0) + self._u(1, 1)) / 2, (phi.moment(0, 0) + phi.moment(1, 1)) / 2
-        moved = (mean_u + self._u(0, 1)) / 2 * phi.apart() + (mean_phi + phi.moment(0, 1)) / 2 * u.apart
+        moved = (mean_u + self._u(0, 1)) / 2 * phi.distance() + (mean_phi + phi.moment(0, 1)) / 2 * u.distance
         if u.norm_difference:
             moved += u.norm_difference * phi.norm_difference() * distance / 2
         return self.scales[0] ** 2 * moved
 
-    def turned(self) -> sp.Expr:
-        """√(UM) √(U′M′) - U_ab M_ab, twice, by what u and φ(v) turn."""
+    def direction_part(self) -> sp.Expr:
+        """√(UM) √(U′M′) - U_ab M_ab, twice: the direction part of uφ(v), by those of u and φ(v)."""
         u, phi = self.value, self._phi
-        assert u is not None and u.turned is not None
+        assert u is not None and u.direction_part is not None
         if not u.norm_difference:
-            return self.apart()
+            return self.distance()
         size = sp.sqrt(self._u(0, 0)) * sp.sqrt(self._u(1, 1))
-        return self.scales[0] ** 2 * (u.turned * phi.moment(0, 1) + size * phi.turned())
+        return self.scales[0] ** 2 * (u.direction_part * phi.moment(0, 1) + size * phi.direction_part())
 
     def norm_difference(self) -> sp.Expr:
         assert self.value is not None
@@ -157,8 +157,8 @@ def _without_pieces(f: sp.Expr) -> sp.Expr:
     if not f.has(sp.Piecewise):
         return f
     p = pieces(f, Z[0])
-    rises = [(b, right - left) for b, left, right in zip(p.breaks, p.exprs, p.exprs[1:])]
-    return p.exprs[0] + sp.Add(*[sp.Heaviside(Z[0] - b) * step for b, step in rises])
+    steps = [(b, right - left) for b, left, right in zip(p.breaks, p.exprs, p.exprs[1:])]
+    return p.exprs[0] + sp.Add(*[sp.Heaviside(Z[0] - b) * step for b, step in steps])
 
 
 @rule(Gate)

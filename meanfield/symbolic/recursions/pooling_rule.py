@@ -3,7 +3,7 @@ r"""The rule of `Pool`: a function of n neighbouring neurons, each φ of its own
 Neurons are independent, so averages over a group are products of averages over one node where f is a polynomial in the
 nodes' values w_i = φ(z_i) (the mean among them), and averages over the largest where f is their maximum
 (`nodes.pools`). Two inputs of one norm: with ⟨φ_a^j φ_b^k⟩ = ⟨φ^{j+k}⟩ - ½X_jk, X_jk a combination of
-stretches, ⟨(f_a - f_b)²⟩ is a polynomial in the X without constant term, so that nothing cancels.
+distance ratios, ⟨(f_a - f_b)²⟩ is a polynomial in the X without constant term, so that nothing cancels.
 
 Source: derived here; [bias_and_trainability] App. F, Lemmas F.1, F.2 for n = 2.
 """
@@ -24,11 +24,11 @@ from meanfield.networks.records import Pool
 from meanfield.symbolic import parity
 from meanfield.symbolic.averages.node import Integrand, average
 from meanfield.symbolic.averages.nodes import group_functions
-from meanfield.symbolic.averages.nodes.equal_norms import stretch
+from meanfield.symbolic.averages.nodes.equal_norms import distance_ratio
 from meanfield.symbolic.averages.nodes.group_functions import group
-from meanfield.symbolic.averages.nodes.maxima import largest
-from meanfield.symbolic.averages.nodes.pools import MaxProduct, MaxStretch, kind_of, ranked
-from meanfield.symbolic.averages.nodes.unequal_norms import chord, rise
+from meanfield.symbolic.averages.nodes.maxima import maximum_average
+from meanfield.symbolic.averages.nodes.pools import MaxDistanceRatio, MaxProduct, kind_of, maximum_mean
+from meanfield.symbolic.averages.nodes.unequal_norms import divided_difference, unequal_distance_ratio
 from meanfield.symbolic.recursions.coordinate import Coordinate, holds_state, mean_of, per, too_steep
 from meanfield.symbolic.recursions.coordinate_walk import OpenTangent, Walk, rule
 
@@ -56,7 +56,7 @@ class Pooled(Coordinate):
         return found
 
     @property
-    def turns(self) -> bool:
+    def not_monotone(self) -> bool:
         """Whether it is a maximum of a φ that goes up and down."""
         return self.powers is None and self.formula is None and kind_of(self.functions[0]) is None
 
@@ -67,69 +67,66 @@ class Pooled(Coordinate):
         raise OpenTangent  # a trained LayerNorm behind a Pool: Θ is left out
 
     @property
-    def mirrored(self) -> bool:
+    def is_symmetric(self) -> bool:
         """Whether it is the larger of two of an odd φ that neither rises nor falls all along: -φ is as likely as φ, so
         that one input's averages of even functions are φ's own."""
         f = self.functions[0]
-        return self.size == 2 and self.turns and parity.of_function(f) == -1
+        return self.size == 2 and self.not_monotone and parity.of_function(f) == -1
 
-    def _group(self, what: int, p: int, q: int | None = None) -> sp.Expr:
+    def _group(self, which: int, p: int, q: int | None = None) -> sp.Expr:
         law = self.law
         if q is None:
             variables: tuple[sp.Expr, ...] = (law.variance(p),)
         else:
             self._same_function(p, q)
+            angle = law.norm_angle() if law.norm_difference else sp.S.Zero
             own = {
-                group_functions.STRETCH: (law.variance(0), law.apart),
-                group_functions.RISE: law.cov[:2],
-                group_functions.CHORD: (
-                    *law.cov[:2],
-                    law.apart,
-                    law.norm_angle() if law.norm_difference else sp.S.Zero,
-                ),
+                group_functions.RATIO: (law.variance(0), law.distance),
+                group_functions.DIFFERENCE: law.cov[:2],
+                group_functions.UNEQUAL_RATIO: (*law.cov[:2], law.distance, angle),
             }
-            variables = own[what] if what in own else law.near(p, q)
+            variables = own[which] if which in own else law.near(p, q)
         f = self.functions[p].xreplace({Z[p]: Z[0]})
         if self.formula is not None:
-            return group(self.formula, f, self.size, what, variables)
+            return group(self.formula, f, self.size, which, variables)
         if self.powers is None:
-            return largest(f, self.size, what, variables)
+            return maximum_average(f, self.size, which, variables)
         if self.size > len(Z):
             raise MeanFieldError(
                 f"The distance of two inputs of unequal norms through a polynomial in powers of {self.size} nodes is "
                 "not derived; ask for K_aa, K_bb, K_ab, or for two inputs of one norm."
             )
         formula = sp.Add(*[c * sp.Mul(*[z**k for z, k in zip(Z, e)]) for e, c in self.powers.items()])
-        return group(formula, f, self.size, what, variables)
+        return group(formula, f, self.size, which, variables)
 
     def mean(self, p: int) -> sp.Expr:
-        if self.formula is not None or self.turns:
+        if self.formula is not None or self.not_monotone:
             return self._group(group_functions.MEAN, p)
         if self.powers is None:
-            return ranked(self.pieces(p), self.kind, self.size, self.law.variance(p))
+            return maximum_mean(self.pieces(p), self.kind, self.size, self.law.variance(p))
         return sp.Add(*[c * sp.Mul(*[self._moment(p, k) for k in e]) for e, c in self.powers.items()])
 
     def second(self, p: int) -> sp.Expr:
         """⟨f²⟩, without scale and shift."""
         squared = self.pieces(p).map(lambda e: e**2)
-        if self.mirrored:
+        if self.is_symmetric:
             return mean_of(squared.expr, self.law.variance(p))
-        if self.formula is not None or self.turns:
+        if self.formula is not None or self.not_monotone:
             return self._group(group_functions.SECOND, p)
         if self.powers is None:
-            return ranked(squared, self.kind, self.size, self.law.variance(p))
+            return maximum_mean(squared, self.kind, self.size, self.law.variance(p))
         return self._paired(lambda j, k: self._moment(p, j + k))
 
     def product(self, p: int, q: int) -> sp.Expr:
         """⟨f_p f_q⟩, without scale and shift."""
-        if self.formula is not None or self.turns:
+        if self.formula is not None or self.not_monotone:
             return self._group(group_functions.PRODUCT, p, q)
         if self.powers is None:
             self._same_function(p, q)
             if (
-                self.law.apart is not None and not self.law.norm_difference
+                self.law.distance is not None and not self.law.norm_difference
             ):  # of one norm: the distance is an integral less
-                return self.second(p) - self._stretched() / 2
+                return self.second(p) - self._distance_ratio() / 2
             return MaxProduct(Integrand(self.functions[0]), self.law.near(p, q), self.size, self.kind)
         return self._paired(lambda j, k: mean_of(self.functions[p] ** j * self.functions[q] ** k, self.law.over(p, q)))
 
@@ -140,9 +137,9 @@ class Pooled(Coordinate):
             raw = raw - m * self.mean(q) - n * self.mean(p) + m * n
         return scale * raw
 
-    def turned(self) -> sp.Expr:
+    def direction_part(self) -> sp.Expr:
         """By difference: of a function of several nodes no positive form is derived."""
-        return self.apart() - distance * self.norms() ** 2 if self.law.norm_difference else self.apart()
+        return self.distance() - distance * self.norms() ** 2 if self.law.norm_difference else self.distance()
 
     def norm_difference(self) -> sp.Expr:
         """⟨f_a² - f_b²⟩/√distance."""
@@ -151,10 +148,10 @@ class Pooled(Coordinate):
             return law.norm_difference
         self._same_function(0, 1)
         A, B = law.cov[:2]
-        if self.mirrored:
-            grown = rise(self.pieces(0).map(lambda e: e**2).expr, A, B)
+        if self.is_symmetric:
+            grown = divided_difference(self.pieces(0).map(lambda e: e**2).expr, A, B)
         elif self.powers is None:
-            grown = self._group(group_functions.RISE, 0, 1)
+            grown = self._group(group_functions.DIFFERENCE, 0, 1)
         else:
             grown = self._risen()
         return self.scales[0] ** 2 * law.norm_difference * grown
@@ -169,20 +166,20 @@ class Pooled(Coordinate):
                 sums = [j + k for j, k in zip(e, g)]
                 for i, k in enumerate(sums):
                     rest = [self._moment(int(j > i), m) for j, m in enumerate(sums) if j != i]
-                    total += c * d * sp.Mul(*rest) * (rise(_power(f, k), A, B) if k else 0)
+                    total += c * d * sp.Mul(*rest) * (divided_difference(_power(f, k), A, B) if k else 0)
         return total
 
     def _moved(self) -> sp.Expr:
         """⟨(f_a - f_b)²⟩ of two norms, of a polynomial in which no node has a power: f_a - f_b is a sum over nodes,
         each with what its φ moves by, those before it at one input and those behind it at the other."""
-        assert self.powers is not None and self.law.apart is not None
+        assert self.powers is not None and self.law.distance is not None
         law, f = self.law, self.functions[0]
         A, B = law.cov[:2]
-        both = chord(f, A, B, law.apart, law.norm_angle()) * per(law.apart, distance)  # ⟨(φ_a - φ_b)²⟩ per distance
-        wide = sp.sqrt(A + B - 2 * law.cov[2]) / sp.sqrt(per(law.apart, distance))  # √distance, as a value
+        both = unequal_distance_ratio(f, A, B, law.distance, law.norm_angle()) * per(law.distance, distance)
+        wide = sp.sqrt(A + B - 2 * law.cov[2]) / sp.sqrt(per(law.distance, distance))  # √distance, as a value
         first, second = (
-            law.norm_difference * rise(f, A, B),
-            law.norm_difference * rise(_power(f, 2), A, B),
+            law.norm_difference * divided_difference(f, A, B),
+            law.norm_difference * divided_difference(_power(f, 2), A, B),
         )  # ⟨φ_a - φ_b⟩, … per √distance
         at_both = self._between(0, 1, 1, 1, False)
 
@@ -212,9 +209,9 @@ class Pooled(Coordinate):
                         total += term
         return total * distance
 
-    def apart(self) -> sp.Expr:
-        assert self.law.apart is not None
-        apart = self.law.apart
+    def distance(self) -> sp.Expr:
+        assert self.law.distance is not None
+        distance = self.law.distance
         if self.law.norm_difference:
             self._same_function(0, 1)
             if self.scales[0] != self.scales[1]:
@@ -224,12 +221,12 @@ class Pooled(Coordinate):
                 )
             if self.powers is not None and all(max(e) <= 1 for e in self.powers):
                 return self.scales[0] ** 2 * self._moved()
-            return self.scales[0] ** 2 * self._group(group_functions.CHORD, 0, 1) * apart
-        if self.formula is not None or self.turns:
-            return self.scales[0] ** 2 * self._group(group_functions.STRETCH, 0, 1) * apart
+            return self.scales[0] ** 2 * self._group(group_functions.UNEQUAL_RATIO, 0, 1) * distance
+        if self.formula is not None or self.not_monotone:
+            return self.scales[0] ** 2 * self._group(group_functions.RATIO, 0, 1) * distance
         if self.powers is None:
             self._same_function(0, 1)
-            return self.scales[0] ** 2 * self._stretched()
+            return self.scales[0] ** 2 * self._distance_ratio()
         names: dict[tuple[int, int], sp.Symbol] = {}
 
         def less(j: int, k: int) -> sp.Expr:  # ⟨φ^j φ^k⟩ with the distance as a symbol
@@ -246,28 +243,29 @@ class Pooled(Coordinate):
         for term in sp.Add.make_args(lost):  # proportional to the distance by one factor, the others as they are
             one = next(x for x in names.values() if term.has(x))
             total += small[one] * (term / one).xreplace(plain)
-        return self.scales[0] ** 2 * total * apart
+        return self.scales[0] ** 2 * total * distance
 
-    def _stretched(self) -> sp.Expr:
+    def _distance_ratio(self) -> sp.Expr:
         """⟨(f_a - f_b)²⟩ of maxima."""
-        variance, apart = self.law.variance(0), self.law.apart
-        return MaxStretch(Integrand(self.functions[0]), variance, apart, self.size, self.kind) * apart
+        variance, distance = self.law.variance(0), self.law.distance
+        return MaxDistanceRatio(Integrand(self.functions[0]), variance, distance, self.size, self.kind) * distance
 
     def _crossed(self, j: int, k: int) -> sp.Expr:
-        """⟨(φ_a^j - φ_b^j)(φ_a^k - φ_b^k)⟩/apart."""
-        f, law = self.functions[0], (self.law.variance(0), self.law.apart)
+        """⟨(φ_a^j - φ_b^j)(φ_a^k - φ_b^k)⟩/distance."""
+        f, law = self.functions[0], (self.law.variance(0), self.law.distance)
         if j == k:
-            return stretch(_power(f, j), *law)
+            return distance_ratio(_power(f, j), *law)
         both = pieces(_power(f, j) + _power(f, k), Z[0]).expr
-        return (stretch(both, *law) - stretch(_power(f, j), *law) - stretch(_power(f, k), *law)) / 2
+        one, other = (distance_ratio(_power(f, e), *law) for e in (j, k))
+        return (distance_ratio(both, *law) - one - other) / 2
 
     def slopes(self, p: int, q: int) -> sp.Expr:
         scale, f = self.scales[p] * self.scales[q], self.pieces(p)
         if p == q and too_steep(f):
             return sp.oo
-        if p == q and self.mirrored:
+        if p == q and self.is_symmetric:
             return scale * mean_of(f.diff().map(lambda e: e**2).expr, self.law.variance(p))
-        if self.formula is not None or self.turns:
+        if self.formula is not None or self.not_monotone:
             if f.jumps() if self.formula is None else group_functions.jumps(self.formula, f.expr, self.size):
                 if p == q:
                     return sp.oo
@@ -277,7 +275,7 @@ class Pooled(Coordinate):
             )
         if self.powers is None:
             if p == q:
-                return scale * ranked(f.diff().map(lambda e: e**2), self.kind, self.size, self.law.variance(p))
+                return scale * maximum_mean(f.diff().map(lambda e: e**2), self.kind, self.size, self.law.variance(p))
             self._same_function(p, q)
             return scale * MaxProduct(Integrand(self.functions[0]), self.law.near(p, q), self.size, self.kind).slope
         if f.jumps():

@@ -55,18 +55,18 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
         return w**2 * x.moment(p, q) + b**2
 
     def fresh(name: str, pq: tuple[int, int], _: sp.Expr) -> sp.Expr:
-        if mixes and name == "apart":  # every output token has weights and a bias of its own
+        if mixes and name == "distance":  # every output token has weights and a bias of its own
             return 2 * variance(0, 0)
         if mixes and pq[0] != pq[1]:
             return sp.S.Zero
         if name == "K":
             return variance(*pq)
-        if name == "apart":
-            return w**2 * x.apart()
+        if name == "distance":
+            return w**2 * x.distance()
         if name == "norm_difference":
             return w**2 * x.norm_difference()
-        if name == "turned":
-            return w**2 * x.turned() + _turned_by_bias(w, b, x)
+        if name == "direction_part":
+            return w**2 * x.direction_part() + _direction_by_bias(w, b, x)
         pushed = sp.S.Zero if w == 0 else walk.tangent(x, name, *pq)  # without weights nobody sees where φ jumps
         if pushed == sp.oo:
             return sp.oo
@@ -79,9 +79,8 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
     return gaussian(x.law.map(fresh))
 
 
-def _turned_by_bias(w: sp.Expr, b: sp.Expr, x: Coordinate) -> sp.Expr:
-    """What a bias that both inputs share turns two coordinates of different norms by: b² and w²⟨x²⟩ add up to other
-    ratios at either of them."""
+def _direction_by_bias(w: sp.Expr, b: sp.Expr, x: Coordinate) -> sp.Expr:
+    """What a bias of both inputs adds to the direction part of two norms, whose ratio it changes."""
     if b == 0 or not x.law.norm_difference:
         return sp.S.Zero
     A, B = x.moment(0, 0), x.moment(1, 1)
@@ -89,8 +88,8 @@ def _turned_by_bias(w: sp.Expr, b: sp.Expr, x: Coordinate) -> sp.Expr:
     return 2 * distance * (w * b * x.norms()) ** 2 / both
 
 
-def _turned_by_skip(one: Gaussian, other: Gaussian, strength: sp.Expr) -> sp.Expr:
-    """What two independent Gaussians, added with strengths 1 and μ, turn beside what each of them does."""
+def _direction_by_skip(one: Gaussian, other: Gaussian, strength: sp.Expr) -> sp.Expr:
+    """What the sum of two independent Gaussians, of strengths 1 and μ, has of direction part beside their own."""
     if strength == 0 or not (one.norm_difference or other.norm_difference):
         return sp.S.Zero
     (A, B), (C, D) = (tuple(map(sp.sqrt, law.cov[:2])) for law in (one, other))
@@ -229,12 +228,12 @@ def _sum(new: Gaussian, old: Gaussian, strength: sp.Expr) -> Gaussian:
         return tuple(sp.oo if sp.oo in (a, b) else a + strength**2 * b for a, b in zip(entries, others))
 
     grams = {name: added(new.grams[name], old.grams[name]) for name in new.grams}
-    pairs_of = ((new.apart, old.apart), (new.norm_difference, old.norm_difference))
-    apart, leaning = (None if a is None or b is None else a + strength**2 * b for a, b in pairs_of)
-    turned = None
-    if new.turned is not None and old.turned is not None:
-        turned = new.turned + strength**2 * old.turned + _turned_by_skip(new, old, strength)
-    return Gaussian(new.positions, added(new.cov, old.cov), grams, apart, leaning, turned)
+    pairs_of = ((new.distance, old.distance), (new.norm_difference, old.norm_difference))
+    distance, norm_difference = (None if a is None or b is None else a + strength**2 * b for a, b in pairs_of)
+    direction_part = None
+    if new.direction_part is not None and old.direction_part is not None:
+        direction_part = new.direction_part + strength**2 * old.direction_part + _direction_by_skip(new, old, strength)
+    return Gaussian(new.positions, added(new.cov, old.cov), grams, distance, norm_difference, direction_part)
 
 
 def _in_common(new: Gaussian, old: Gaussian, mark: object, strength: sp.Expr, walk: Walk) -> Exprs | None:
@@ -266,7 +265,7 @@ def _with_shared(law: Gaussian, z: Gaussian, factors: Exprs) -> Gaussian:
 
     grams = {name: added(law.grams[name], z.grams[name]) for name in law.grams}
     out = replace(law, cov=added(law.cov, z.cov), grams=grams)
-    if law.apart is None or z.apart is None:
+    if law.distance is None or z.distance is None:
         return out
     factor, *others = factors
     if any(tidy(f - factor) != 0 for f in others):
@@ -274,19 +273,19 @@ def _with_shared(law: Gaussian, z: Gaussian, factors: Exprs) -> Gaussian:
             "The distance of two inputs is not available where both ways of a Residual let its input through by "
             "factors that differ between the inputs; ask for K_aa, K_bb and K_ab."
         )
-    out = replace(out, apart=law.apart + factor * z.apart)
+    out = replace(out, distance=law.distance + factor * z.distance)
     if law.norm_difference is None or z.norm_difference is None:
         return out
     out = replace(out, norm_difference=law.norm_difference + factor * z.norm_difference)
-    if law.turned is None or z.turned is None:
+    if law.direction_part is None or z.direction_part is None:
         return out
     if z.norm_difference != 0 and not factor.is_nonnegative:
         raise MeanFieldError(
             "The distance of two inputs of unequal norms is not available where both ways of a Residual let its input "
             "through with different signs; ask for K_aa, K_bb and K_ab."
         )
-    moved = _turned_by_skip(law, z, sp.sqrt(factor)) if factor.is_nonnegative else sp.S.Zero
-    return replace(out, turned=law.turned + factor * z.turned + moved)
+    moved = _direction_by_skip(law, z, sp.sqrt(factor)) if factor.is_nonnegative else sp.S.Zero
+    return replace(out, direction_part=law.direction_part + factor * z.direction_part + moved)
 
 
 def _passed(new: Gaussian, old: Gaussian, strength: sp.Expr, mark: object) -> dict[object, Exprs | None]:

@@ -123,8 +123,8 @@ class Maps:
 
     @cached_property
     def unequal_norms(self) -> Recursion:
-        """The recursion of (K_aa, K_bb, tilt, distance, K_ab, J_ab, Theta_ab) for two inputs of any norms; the
-        angle tilt with sin(tilt) = (sqrt(K_aa) - sqrt(K_bb))/sqrt(distance) keeps the digits of both."""
+        """The recursion of (K_aa, K_bb, norm_angle, distance, K_ab, J_ab, Theta_ab) for two inputs of any norms; the
+        angle norm_angle with sin(norm_angle) = (sqrt(K_aa) - sqrt(K_bb))/sqrt(distance) keeps the digits of both."""
         return begun(unequal_norms(self.block, self.rated), self.first)
 
     @cached_property

@@ -119,7 +119,7 @@ def test_kernels_and_runs_of_erf_of_far_inputs(scale):
     true = 2 / math.pi * math.asin(1 / 3)
     theory = mf.derive("erf")
     found = theory.kernel(rows, sigma_w=1, sigma_b=0, depth=2, quantities="K")
-    assert abs(found.K[0, 1] - true) < 5e-14  # one by one, from distance and tilt
+    assert abs(found.K[0, 1] - true) < 5e-14  # one by one, from distance and norm_angle
     start = {"K_aa": scale**2, "K_bb": scale**2, "K_ab": scale**2 / 3}
     run = theory.propagate(sigma_w=1, sigma_b=0, depth=2, start=start, quantities="K_ab")
     assert abs(run.K_ab[1] - true) < 1e-14

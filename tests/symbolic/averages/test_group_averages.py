@@ -14,7 +14,7 @@ from meanfield.numeric.lowering.many_positions import lattice_averages as lattic
 from meanfield.numeric.lowering.text import printing
 from meanfield.symbolic.averages.node import Integrand
 from meanfield.symbolic.averages.nodes import group_functions
-from meanfield.symbolic.averages.nodes.group_functions import Group, group
+from meanfield.symbolic.averages.nodes.group_functions import GroupAverage, group
 
 
 def pooled(phi, size, kind) -> mf.Theory:
@@ -91,9 +91,9 @@ def test_one_layer_against_a_grid(case):
 def test_planes_close():
     """Differences, sums and maxima of ReLUs at up to four nodes are numbers times K."""
     found = pooled("relu", 3, "max(z1, z2) - z3").recursion("K", "J")
-    assert found["K"].coeff(K) != 0 and not found["K"].has(Group) and not found["J"].has(Group)
+    assert found["K"].coeff(K) != 0 and not found["K"].has(GroupAverage) and not found["J"].has(GroupAverage)
     line = pooled("relu", 2, "abs(z1 - z2)").critical_line()
-    assert not line.sigma_w.has(Group)
+    assert not line.sigma_w.has(GroupAverage)
 
 
 @pytest.mark.slow
@@ -121,7 +121,7 @@ def test_slopes_of_formulas():
     """Forward differentiation of a formula against differences, maxima, cases and moduli among it."""
     f = sp.Max(Z[0] * Z[1], sp.tanh(Z[2])) + sp.Abs(Z[0] - Z[2]) ** sp.Rational(3, 2) + sp.sqrt(Z[1] ** 2 + 1)
     f += sp.Piecewise((Z[0] ** 2, Z[0] > Z[1]), (Z[0] * Z[1], True)) + sp.Min(Z[0], Z[1], Z[2]) * sp.exp(-Z[2])
-    node = Group(Integrand(f), Integrand(Z[0]), 3, group_functions.SLOPE, (K,))
+    node = GroupAverage(Integrand(f), Integrand(Z[0]), 3, group_functions.SLOPE, (K,))
     F = printing.interpret(lattice._formula_text(node, "F", True), "F")
     for at in ((0.3, -1.2, 0.7), (1.5, 0.2, -0.4), (-0.6, 0.9, 2.0)):
         value, *slopes = F(*at)
@@ -152,7 +152,7 @@ def test_what_is_not_known_is_said():
 
 def test_a_rule_that_misses_is_refused(monkeypatch):
     """The measured error sees a lattice that is none, and says so."""
-    steep = Group(Integrand(sp.exp(Z[0] ** 2 / 50 + Z[1])), Integrand(Z[0]), 2, group_functions.SECOND, (K,))
+    steep = GroupAverage(Integrand(sp.exp(Z[0] ** 2 / 50 + Z[1])), Integrand(Z[0]), 2, group_functions.SECOND, (K,))
     with pytest.raises(MeanFieldError, match="too steep, or grows too fast"):
         lattice.error(steep, lattice.text(steep, "f"), "f")
 

@@ -144,7 +144,8 @@ def test_every_average_is_a_node():
 def type_tests(text):
     """Calls of isinstance, and class patterns, on classes of averages."""
     names = {c for m in ROOMS for c, _ in inspect.getmembers(m, inspect.isclass)} & {
-        "Average", "Stretch", "Chord", "Turn", "Rise", "Group", "Largest", "Common", "MaxProduct", "MaxStretch"
+        "Average", "DistanceRatio", "UnequalDistanceRatio", "DirectionRatio", "DividedDifference", "GroupAverage",
+        "MaximumAverage", "Common", "MaxProduct", "MaxDistanceRatio"
     }  # fmt: skip
     met = []
     for one in ast.walk(ast.parse(text)):
@@ -165,6 +166,7 @@ def test_what_every_average_goes_through_knows_no_kind(module):
 
 
 def test_control_a_chain_of_kinds_is_seen():
-    assert type_tests("if isinstance(shape, (Chord, Rise)):\n    pass\nelif isinstance(shape, Group):\n    pass\n") == [
-        "Chord", "Rise", "Group"
-    ]  # fmt: skip
+    chain = (
+        "if isinstance(x, (DistanceRatio, DividedDifference)):\n    pass\nelif isinstance(x, GroupAverage):\n    pass\n"
+    )
+    assert type_tests(chain) == ["DistanceRatio", "DividedDifference", "GroupAverage"]

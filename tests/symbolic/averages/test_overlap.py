@@ -21,8 +21,8 @@ from meanfield.symbolic.averages.nodes.overlap import (
     Overlap,
     overlap,
     overlap_by_variance,
-    overlap_chord,
     overlap_growth,
+    overlap_quotient,
     overlap_slope,
     softmax_entropy,
 )
@@ -97,7 +97,7 @@ def top_gap(T):
 def test_three_entries_over_the_plane():
     V = 1.44
     met, slope, apart, _ = three_entries(1.2, 0.3)
-    found = [number(kind, 3, V, 0.7 * V) for kind in ("value", "slope", "chord")]
+    found = [number(kind, 3, V, 0.7 * V) for kind in ("value", "slope", "quotient")]
     assert_close(found, [met, slope, apart / (0.7 * V)], 1e-12)
     assert_close(number("value", 3, V, 1.4 * V), three_entries(1.2, -0.4)[0], 1e-12)
     met, slope, _, entropy = three_entries(1.2, 1.0)
@@ -164,7 +164,7 @@ def test_thirty_digits_of_one_row():
             assert abs(found / (expected * (1 + mp.mpf(10) ** -29)) - 1) > mp.mpf(10) ** -30, kind
 
 
-def assert_digits(T, V, D, pairs=("value", "slope", "chord", "by_V"), alone=("growth", "entropy")):
+def assert_digits(T, V, D, pairs=("value", "slope", "quotient", "by_V"), alone=("growth", "entropy")):
     for kind in pairs:
         found, error = softmax_average(kind, T, float(V), float(D))
         assert_close(found, Overlap(T, V, D, kind).evalf(16), 1e-12)
@@ -174,7 +174,7 @@ def assert_digits(T, V, D, pairs=("value", "slope", "chord", "by_V"), alone=("gr
 
 
 def test_doubles_are_the_digits():
-    assert_digits(40, sp.Integer(8), sp.Integer(7), ("chord",))
+    assert_digits(40, sp.Integer(8), sp.Integer(7), ("quotient",))
 
 
 @pytest.mark.slow
@@ -191,7 +191,7 @@ def test_samples():
 
     def assert_within(V, r):
         D = (1 - r) * V
-        theory = [number("value", T, V, D), number("slope", T, V, D), D * number("chord", T, V, D)]
+        theory = [number("value", T, V, D), number("slope", T, V, D), D * number("quotient", T, V, D)]
         for sample, mean in zip(found, [*theory, number("entropy", T, V)]):
             z_score = (sample.mean() - mean) / (sample.std() / math.sqrt(n))
             assert abs(z_score) < 4, f"z = {z_score}"
@@ -224,29 +224,29 @@ def test_no_scores_no_covariance_one_token():
     for T in (2, 7, 4096):
         flat = (T - 1) / T**2
         assert_close(number("value", T, 3.0, 3.0), 1 / T, 1e-13)
-        assert_close([number(k, T, 1e-12, 4e-13) for k in ("slope", "chord")], flat, 1e-10)
+        assert_close([number(k, T, 1e-12, 4e-13) for k in ("slope", "quotient")], flat, 1e-10)
         assert_close(number("value", T, 0.0), 1 / T, 1e-13)
         assert_close(number("entropy", T, 0.0), math.log(T), 1e-13)
         assert_close(T * number("value", T, 1e-3, 4e-4) - 1, 6e-4 * flat * T, 1e-2)
-    assert number("value", 1, 2.0, 1.0) == 1.0 and number("chord", 1, 2.0, 1.0) == 0.0
+    assert number("value", 1, 2.0, 1.0) == 1.0 and number("quotient", 1, 2.0, 1.0) == 0.0
     assert overlap(1, K) == 1 and overlap_slope(1, K) == 0 and softmax_entropy(1, K) == 0
     assert overlap(tokens, 0) == 1 / tokens == overlap(tokens, K, K)
-    assert overlap_chord(5, 0, 0) == sp.Rational(4, 25) and softmax_entropy(5, 0) == sp.log(5)
+    assert overlap_quotient(5, 0, 0) == sp.Rational(4, 25) and softmax_entropy(5, 0) == sp.log(5)
 
 
 def test_rows_that_nearly_agree_keep_the_chord():
     for V in (0.1, 5.0, 1e4):
         slope = number("slope", 16, V)
         for gap in (1e-100, 1e-12, 1e-7):
-            assert_close(number("chord", 16, V, gap), slope, 1e-11 + gap)
+            assert_close(number("quotient", 16, V, gap), slope, 1e-11 + gap)
 
 
 @pytest.mark.slow
 def test_a_chord_is_a_difference():
     V, D = sp.Integer(1), sp.Rational(1, 100)
     expected = ((overlap(8, V) - overlap(8, V, D)) / D).evalf(15)
-    assert_close(number("chord", 8, 1.0, 0.01), expected, 1e-12)
-    assert_close(overlap_chord(8, V, D).evalf(15), expected, 1e-13)
+    assert_close(number("quotient", 8, 1.0, 0.01), expected, 1e-12)
+    assert_close(overlap_quotient(8, V, D).evalf(15), expected, 1e-13)
 
 
 def test_heat_equations():
@@ -261,16 +261,16 @@ def test_heat_equations():
     assert_close(quotient(lambda e: number("value", T, V + e)), number("growth", T, V), 1e-9)
     x = sp.Symbol("x", positive=True)
     for node, wrong in (
-        (overlap(T, x**2, x), overlap_slope), (overlap_chord(T, 2 * x, x**2), overlap_slope),
+        (overlap(T, x**2, x), overlap_slope), (overlap_quotient(T, 2 * x, x**2), overlap_slope),
         (softmax_entropy(T, x**3), None), (overlap(T, x**2), None),
     ):  # fmt: skip
 
         def value(at, node=node):
-            return number(node.kind, T, float(node.variance.subs(x, at)), float(node.apart.subs(x, at)))
+            return number(node.kind, T, float(node.variance.subs(x, at)), float(node.distance.subs(x, at)))
 
         def slope(e):
             e = e.subs(x, sp.Rational(3, 2))
-            nodes = {n: number(n.kind, T, float(n.variance), float(n.apart)) for n in e.atoms(Overlap)}
+            nodes = {n: number(n.kind, T, float(n.variance), float(n.distance)) for n in e.atoms(Overlap)}
             return float(e.xreplace(nodes))
 
         assert_close(quotient(lambda e, value=value: value(1.5 + e)), slope(node.diff(x)), 1e-8)
@@ -317,7 +317,7 @@ def test_tables_from_two_entries_to_four_thousand(T):
 
 def test_a_recursion_of_overlaps_runs():
     e = sigma_w**2 * (overlap(16, K) + overlap(16, K, K / 2) * overlap_slope(16, K) + softmax_entropy(16, K) / 9)
-    near = distance**3 * overlap_chord(16, K, distance)
+    near = distance**3 * overlap_quotient(16, K, distance)
     state = (StateVar("K", K, sp.S.One), StateVar("distance", distance, sp.Float(1e-30)))
     lowered = lower(Recursion(state, (e + sigma_b**2, near)))
     sigma = {"sigma_w": 2.0, "sigma_b": 0.5}
@@ -347,7 +347,7 @@ def test_it_prints():
     assert str(overlap_by_variance(tokens, K, K / 2)) == "dPhi_tokens/dV(K, K/2)"
     assert str(overlap_growth(3, K)) == "d(Phi_3(V, V))/dV(K)" and str(softmax_entropy(3, K)) == "entropy_3(K)"
     assert node.free_symbols == {K, K_ab} and overlap(tokens, K).subs(tokens, 16) == overlap(16, K)
-    assert overlap_chord(16, K, 0) == overlap_slope(16, K)
+    assert overlap_quotient(16, K, 0) == overlap_slope(16, K)
 
 
 def test_what_is_refused():

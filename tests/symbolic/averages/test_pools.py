@@ -18,7 +18,7 @@ from meanfield.numeric.lowering.many_positions import maximum_averages as lowere
 from meanfield.numeric.lowering.text import printing
 from meanfield.symbolic.averages.node import Integrand
 from meanfield.symbolic.averages.nodes import group_functions
-from meanfield.symbolic.averages.nodes.maxima import Largest
+from meanfield.symbolic.averages.nodes.maxima import MaximumAverage
 from meanfield.symbolic.averages.nodes.pools import EVEN_FALLING, EVEN_RISING, FALLING, RISING, kind_of
 
 
@@ -207,7 +207,7 @@ TURNS = {
 @pytest.mark.parametrize("name", TURNS)
 def test_maxima_of_a_phi_that_turns_against_sorted_values(name):
     for n, variance in ((2, 0.3), (5, 1.0), (40, 2.0)):
-        node = Largest(Integrand(activation(name).pieces.expr), n, group_functions.SECOND, (K,))
+        node = MaximumAverage(Integrand(activation(name).pieces.expr), n, group_functions.SECOND, (K,))
         one = printing.interpret(lowered_largest.core(node, "nodes")[0], "nodes_one")(variance, 0)
         exact = sorted_largest(*TURNS[name], n, variance)
         assert one[0] == pytest.approx(exact[0], rel=3e-6, abs=1e-7)
@@ -234,7 +234,7 @@ def distance_on_a_grid(phi, n: int, a: float, b: float, c: float, m: int = 1500)
 def test_two_inputs_of_a_phi_that_turns_against_a_grid(name):
     """Any number of nodes, equal norms and others, both signs of c; the slope against differences of the distance."""
     for n in (2, 5):
-        node = Largest(Integrand(activation(name).pieces.expr), n, group_functions.SECOND, (K,))
+        node = MaximumAverage(Integrand(activation(name).pieces.expr), n, group_functions.SECOND, (K,))
         source, limit = lowered_largest.core(node, "nodes")
         two = printing.compiled(source, "nodes_two")
         for a, b, c in ((1.0, 1.0, 0.4), (1.0, 0.5, 0.4), (2.0, 2.0, -0.3)):

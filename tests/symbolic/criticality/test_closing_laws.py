@@ -12,8 +12,8 @@ from numba import njit
 import meanfield as mf
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Z, distance, l
-from meanfield.symbolic.averages.expansions.closeness import gap_powers, stretch_powers
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch, stretch
+from meanfield.symbolic.averages.expansions.closeness import distance_ratio_powers, gap_powers
+from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio, distance_ratio
 
 
 def law(name, quantity, sigma_w, sigma_b, **keywords):
@@ -243,31 +243,31 @@ def test_behind_norms_and_skips():
     "name", ["relu", "z*abs(z)", *[pytest.param(n, marks=pytest.mark.slow) for n in ("hard_tanh", "tanh")]]
 )
 def test_the_expansion_leaves_a_remainder_of_the_next_order(name):
-    """Against digits of the stretch itself: the remainder falls by the power that the first missing term has."""
+    """Against digits of the distance ratio itself: the remainder falls by the power that the first missing term has."""
     f = mf.activation(name).pieces.expr
-    powers = stretch_powers(f, sp.Rational(7, 5))
+    powers = distance_ratio_powers(f, sp.Rational(7, 5))
     last = max(powers)
     left = []
     for apart in (sp.Rational(1, 10**4), sp.Rational(1, 10**6)):
         series = sum(c * apart**q for q, c in powers.items())
-        left.append(abs(float(sp.N(stretch(f, sp.Rational(7, 5), apart) - series, 30))))
+        left.append(abs(float(sp.N(distance_ratio(f, sp.Rational(7, 5), apart) - series, 30))))
     order = math.log10(left[0] / left[1]) / 2
     missing = float(last) + (0.5 if name in ("relu", "hard_tanh", "z*abs(z)") else 1)
     assert order > missing - 0.1, (order, missing)
 
 
 def test_kinks_give_half_integer_powers_and_jumps_none():
-    half = stretch_powers(sp.Max(0, Z[0]), K)
+    half = distance_ratio_powers(sp.Max(0, Z[0]), K)
     assert half[sp.S.Half] == -1 / (3 * sp.pi * sp.sqrt(K))
     with pytest.raises(MeanFieldError, match="jumps"):
-        stretch_powers(sp.sign(Z[0]), K)
+        distance_ratio_powers(sp.sign(Z[0]), K)
     with pytest.raises(MeanFieldError, match="becomes infinite at z = 0"):
-        stretch_powers(sp.Abs(Z[0]) ** sp.Rational(3, 2), K)
+        distance_ratio_powers(sp.Abs(Z[0]) ** sp.Rational(3, 2), K)
 
 
 @pytest.mark.slow
 def test_nested_stretches_expand_in_each_other():
-    """Two Dense in a block: the outer stretch in the inner one's distance, against digits at a small gap."""
+    """Two Dense in a block: the outer distance ratio in the inner one's distance, against digits at a small gap."""
     block = mf.Sequential((mf.Nonlinearity("relu"), mf.Dense(), mf.Nonlinearity("erf"), mf.Dense()))
     step = mf.derive(architecture=block).equal_norms.only("K", "K_ab", "distance")["distance"]
     numbers = {"sigma_w": sp.Rational(6, 5), "sigma_b": sp.Rational(1, 5)}
@@ -277,7 +277,7 @@ def test_nested_stretches_expand_in_each_other():
     left = []
     for gap in (sp.Rational(1, 10**6), sp.Rational(1, 10**8)):
         at = step.subs(distance, 2 * gap) / (2 * gap)
-        inner = min(at.atoms(Stretch), key=lambda s: len(str(s)))
+        inner = min(at.atoms(DistanceRatio), key=lambda s: len(str(s)))
         true = sp.N(at.xreplace({inner: sp.Rational(str(sp.N(inner, 40)))}), 30)
         left.append(abs(float(true - sum(c * gap**q for q, c in powers.items()))))
     assert math.log10(left[0] / left[1]) / 2 > 1.4, left

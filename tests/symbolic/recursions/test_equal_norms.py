@@ -15,7 +15,7 @@ from meanfield.base.symbols import K, Z, distance
 from meanfield.numeric.lowering import evaluators
 from meanfield.numeric.lowering.averages import panel_arrays
 from meanfield.numeric.lowering.distances import equal_norm_distance
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch, stretch
+from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio, distance_ratio
 
 SHAPES = [{}, {"residual": True, "mu": "1/2"}, {"norm": "pre"}, {"norm": "act"}]
 
@@ -45,7 +45,7 @@ def test_through_two_dense_layers_and_twice_the_same_phi():
     block = mf.Residual(branch, "1/2")
     theory = mf.derive(architecture=block)
     recursion = theory.equal_norms.only("K_ab", "distance")
-    assert any(s.name.startswith("stretch[") for s, _ in recursion.block.lets)
+    assert any(s.name.startswith("ratio[") for s, _ in recursion.block.lets)
     exact = recursion.iterate({"sigma_w": 1.5, "sigma_b": 0.25, "Q0": 1, "c0": 0.75}, 4, digits=25)
     assert all(abs(x["distance"] - 2 * (x["K"] - x["K_ab"])) < 1e-22 for x in exact)
     run = theory.propagate(sigma_w=1.5, sigma_b=0.25, depth=4, correlation=0.75, quantities=("K_ab", "distance"))
@@ -70,25 +70,25 @@ def assert_nothing_between(node) -> None:
 @pytest.mark.parametrize("f", [sp.erf(Z[0]), sp.Heaviside(Z[0])], ids=str)
 def test_a_separation_of_nothing_is_nothing(f):
     """Its evalf was the slope ⟨f′²⟩ (and an error where f jumps), which is what the ratio has there."""
-    ratio = stretch(f, sp.S.One, sp.S.Zero)
+    ratio = distance_ratio(f, sp.S.One, sp.S.Zero)
     assert_nothing_between(ratio.separation())
     # the ratio itself
     with pytest.raises((AssertionError, mf.MeanFieldError), match=r"input twice is not 0|: the function jumps"):
         assert_nothing_between(ratio)
-    apart = stretch(sp.erf(Z[0]), sp.S.One, sp.Rational(1, 2))
+    apart = distance_ratio(sp.erf(Z[0]), sp.S.One, sp.Rational(1, 2))
     assert abs(apart.separation().evalf(20) - apart.evalf(20) / 2) < 1e-18
 
 
 def test_what_does_not_move_apart():
-    assert stretch(3 * Z[0] + 2, K, distance) == 9
-    assert stretch(sp.Integer(2), K, distance) == 0
-    node = stretch(sp.tanh(Z[0]), K, distance)
+    assert distance_ratio(3 * Z[0] + 2, K, distance) == 9
+    assert distance_ratio(sp.Integer(2), K, distance) == 0
+    node = distance_ratio(sp.tanh(Z[0]), K, distance)
     at_zero = sp.N(node.subs({K: 1, distance: 0}), 20)
-    near = sp.N(stretch(sp.erf(Z[0]), K, distance).subs({K: 1, distance: sp.Rational(1, 10**20)}), 15)
+    near = sp.N(distance_ratio(sp.erf(Z[0]), K, distance).subs({K: 1, distance: sp.Rational(1, 10**20)}), 15)
     assert abs(at_zero - mf.average(sp.sech(Z[0]) ** 4, 1).evalf(20)) < 1e-18
     assert abs(near - 4 / sp.pi / sp.sqrt(5)) < 1e-12
     with pytest.raises(mf.MeanFieldError, match="infinite"):
-        stretch(sp.Heaviside(Z[0], 0), K, distance).subs({K: 1, distance: 0}).evalf()
+        distance_ratio(sp.Heaviside(Z[0], 0), K, distance).subs({K: 1, distance: 0}).evalf()
 
 
 # ------------------------------------------------------------------------------------------------ compiled
@@ -187,7 +187,7 @@ def test_digits_of_close_inputs(phi):
 
 
 def test_the_measured_error_sees_a_rule_with_too_few_nodes(monkeypatch):
-    node = next(iter(stretch(mf.derive("relu").activations[0].pieces.expr, K, distance).atoms(Stretch)))
+    node = next(iter(distance_ratio(mf.derive("relu").activations[0].pieces.expr, K, distance).atoms(DistanceRatio)))
 
     def error_of(rules):
         monkeypatch.setattr(equal_norm_distance, "RULES", rules)

@@ -14,15 +14,15 @@ from scipy.special import erf
 import meanfield as mf
 from meanfield.base.answers.results import MeanFieldError, Status
 from meanfield.base.errors import LONGEST, abbreviated
-from meanfield.base.symbols import K, K_aa, K_bb, Z, distance, tilt
+from meanfield.base.symbols import K, K_aa, K_bb, Z, distance, norm_angle
 from meanfield.numeric.lowering import evaluators
 from meanfield.numeric.lowering.averages import direct, pair_check, two_gaussians
 from meanfield.numeric.lowering.distances import equal_norm_distance, unequal_norm_distance
 from meanfield.numeric.lowering.modules import generated_modules
 from meanfield.numeric.lowering.text import printing
 from meanfield.symbolic.averages.node import Average, Integrand
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch, stretch
-from meanfield.symbolic.averages.nodes.unequal_norms import Chord, chord
+from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio, distance_ratio
+from meanfield.symbolic.averages.nodes.unequal_norms import UnequalDistanceRatio, unequal_distance_ratio
 from meanfield.theory.depth_limits import inputs_apart
 from meanfield.theory.verbs import propagating
 
@@ -77,7 +77,7 @@ def ratio(formula: str, monkeypatch=None):
         monkeypatch.setattr(two_gaussians, "miss", lambda *a: 1e-14)
         monkeypatch.setattr(equal_norm_distance, "error", lambda *a: 1e-14)
         two_gaussians.pair.cache_clear()
-    (node,) = stretch(mf.derive(formula).activations[0].pieces.expr, K, distance).atoms(Stretch)
+    (node,) = distance_ratio(mf.derive(formula).activations[0].pieces.expr, K, distance).atoms(DistanceRatio)
     functions = evaluators.Functions()
     name = functions.of(node)
     f, tables = printing.interpret(functions.text, name), list(map(functions.array, functions.table(name)))
@@ -204,7 +204,7 @@ def test_pieces_that_are_not_constant(formula, monkeypatch):
 def test_references_reach_beyond_a_wall(monkeypatch):
     """At V = .001 all of z·1(z > .4) lies beyond 12 deviations: 2(⟨f²⟩ - ⟨f f⟩)/apart in 40 digits by mpmath. A
     reference that ends at ten refused it."""
-    node = Stretch(Integrand(sp.Piecewise((0, Z[0] < sp.Rational(2, 5)), (Z[0], True))), K, distance)
+    node = DistanceRatio(Integrand(sp.Piecewise((0, Z[0] < sp.Rational(2, 5)), (Z[0], True))), K, distance)
     _, product, slope = equal_norm_distance.parts(node)
     exact = 8.67889345307415641e-33
     assert abs(equal_norm_distance.reference(product, slope, 1e-3, 1e-5) / exact - 1) < 1e-12
@@ -275,7 +275,9 @@ def test_refusals_cut_formulas():
     assert len(said) < LONGEST and said.startswith(long[:40]) and said.endswith("… is not compiled; ask for K.")
     words = "The quantity Phi is not there: known are " + ", ".join(["K", "J", "Theta", "distance", "K_ab"] * 9) + "."
     assert str(MeanFieldError(words)) == words == abbreviated(words)
-    (node,) = chord(mf.derive(STAIR).activations[0].pieces.expr, K_aa, K_bb, distance, tilt).atoms(Chord)
+    (node,) = unequal_distance_ratio(
+        mf.derive(STAIR).activations[0].pieces.expr, K_aa, K_bb, distance, norm_angle
+    ).atoms(UnequalDistanceRatio)
     with pytest.raises(MeanFieldError, match=r"unequal norms through Piecewise.* was asked for, which jumps") as error:
         unequal_norm_distance.parts(node)
     assert len(str(error.value)) < 300

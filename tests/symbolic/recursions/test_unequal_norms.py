@@ -11,14 +11,20 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.base.symbols import K_aa, K_bb, Z, distance, tilt
+from meanfield.base.symbols import K_aa, K_bb, Z, distance, norm_angle
 from meanfield.numeric.lowering import evaluators
 from meanfield.numeric.lowering.averages import panel_arrays
 from meanfield.numeric.lowering.distances import unequal_norm_check, unequal_norm_distance
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.run.depth_iteration import propagate
 from meanfield.numeric.run.starts import two_norms_start
-from meanfield.symbolic.averages.nodes.unequal_norms import Chord, Rise, Turn, chord, rise
+from meanfield.symbolic.averages.nodes.unequal_norms import (
+    DirectionRatio,
+    DividedDifference,
+    UnequalDistanceRatio,
+    divided_difference,
+    unequal_distance_ratio,
+)
 
 pytestmark = pytest.mark.usefixtures("interpreted_where_fast")
 
@@ -36,7 +42,7 @@ def assert_close(found, wanted, rel: float) -> None:
 # -------------------------------------------------------------------------------- closed forms, nothing of the engine's
 
 
-def turn(s, t, apart):
+def direction_ratio(s, t, apart):
     """1 - c of two Gaussians."""
     return min(mp.mpf(2), max(mp.mpf(0), (apart - (s - t) ** 2) / (2 * s * t)))
 
@@ -44,7 +50,7 @@ def turn(s, t, apart):
 def relu(A, B, apart):
     """(⟨φ_a²⟩, ⟨φ_b²⟩, ⟨(φ_a - φ_b)²⟩) by the arc-cosine kernel."""
     s, t = mp.sqrt(A), mp.sqrt(B)
-    gap = turn(s, t, apart)
+    gap = direction_ratio(s, t, apart)
     r = mp.sqrt(gap * (2 - gap))
     return A / 2, B / 2, (A + B) / 2 - s * t * (r + (mp.pi - mp.atan2(r, 1 - gap)) * (1 - gap)) / mp.pi
 
@@ -58,7 +64,7 @@ def erf(A, B, apart):
 
 
 def step(A, B, apart):
-    gap = turn(mp.sqrt(A), mp.sqrt(B), apart)
+    gap = direction_ratio(mp.sqrt(A), mp.sqrt(B), apart)
     return mp.mpf("0.5"), mp.mpf("0.5"), mp.atan2(mp.sqrt(gap * (2 - gap)), 1 - gap) / mp.pi
 
 
@@ -71,7 +77,7 @@ def layers(phi: str, A, B, apart, sigma_w, sigma_b, depth: int, mu=0, normed: bo
     out = []
     for _ in range(depth):
         out.append((A, B, apart, (A + B - apart) / 2))
-        here = (1, 1, 2 * turn(mp.sqrt(A), mp.sqrt(B), apart)) if normed else (A, B, apart)
+        here = (1, 1, 2 * direction_ratio(mp.sqrt(A), mp.sqrt(B), apart)) if normed else (A, B, apart)
         own, other, between = CLOSED[phi](*map(mp.mpf, here))
         A, B, apart = w**2 * own + b**2 + mu**2 * A, w**2 * other + b**2 + mu**2 * B, w**2 * between + mu**2 * apart
     return out
@@ -92,13 +98,13 @@ def places(ratios=RATIOS, gaps=GAPS):
 
 
 def assert_layers(theory, phi: str, start, depth: int, rel: float, sigma=(1.25, 0.5), at=(-1,), **shape) -> None:
-    """The run from (K_aa, K_bb, distance) is the exact one, tilt's definition included."""
+    """The run from (K_aa, K_bb, distance) is the exact one, norm_angle's definition included."""
     A, B, apart = start
     run = theory.propagate(
         sigma_w=sigma[0],
         sigma_b=sigma[1],
         depth=depth,
-        quantities=(*NAMES, "tilt"),
+        quantities=(*NAMES, "norm_angle"),
         start={"K_aa": A, "K_bb": B, "distance": apart},
     )
     with mp.workdps(DIGITS):
@@ -111,7 +117,7 @@ def assert_layers(theory, phi: str, start, depth: int, rel: float, sigma=(1.25, 
                 for found, wanted in ((run.K_aa, a), (run.K_bb, b), (run.K_ab, ab)):
                     assert abs(found[i, l] - wanted) <= rel * mp.sqrt(a * b)
                 sine = (mp.sqrt(a) - mp.sqrt(b)) / mp.sqrt(d)
-                assert abs(mp.sin(mp.mpf(float(run.tilt[i, l]))) - sine) <= rel, "tilt off"
+                assert abs(mp.sin(mp.mpf(float(run.norm_angle[i, l]))) - sine) <= rel, "norm_angle off"
 
 
 @pytest.mark.slow
@@ -178,13 +184,13 @@ def test_bar_of_close_inputs():
 
 def test_parallel_opposite_and_equal_inputs():
     theory = mf.derive("relu")
-    place = dict(sigma_w=1.25, sigma_b=0.0, depth=15, quantities=(*NAMES, "c", "tilt"))
+    place = dict(sigma_w=1.25, sigma_b=0.0, depth=15, quantities=(*NAMES, "c", "norm_angle"))
     run = theory.propagate(**place, start={"K_aa": np.array([4.0, 2.0]), "K_bb": 1.0, "c": 1.0})
     norms = (np.sqrt(run.K_aa) - np.sqrt(run.K_bb)) ** 2
     assert_close(run.distance, norms, 1e-13)  # a ReLU without bias keeps parallel inputs parallel
-    assert np.all(run.c > 1 - 1e-14) and np.all(np.abs(np.sin(run.tilt) - 1) < 1e-14)
+    assert np.all(run.c > 1 - 1e-14) and np.all(np.abs(np.sin(run.norm_angle) - 1) < 1e-14)
     same = theory.propagate(**place, start={"K_aa": 2.0, "K_bb": 2.0, "distance": 0.0})
-    assert (same.distance == 0).all() and (same.tilt == 0).all() and (same.K_aa == same.K_bb).all()
+    assert (same.distance == 0).all() and (same.norm_angle == 0).all() and (same.K_aa == same.K_bb).all()
     other = theory.propagate(**place | {"depth": 2}, start={"K_aa": 4.0, "K_bb": 1.0, "c": -1.0})
     assert_close(other.distance, [9.0, 1.25**2 * 2.5], 1e-15)
 
@@ -222,7 +228,7 @@ def test_one_norm_is_the_recursion_of_one_norm(phi, shape):
     for name in ("distance", "K_ab", "J_ab"):
         assert_close(getattr(run, name), getattr(same, name), 1e-13)
     assert_close(run.K_aa, same.K, 1e-15)  # terms are added in the order of their names: a last digit differs
-    assert (run.K_aa == run.K_bb).all() and (run.tilt == 0).all()
+    assert (run.K_aa == run.K_bb).all() and (run.norm_angle == 0).all()
 
 
 @pytest.mark.slow
@@ -255,7 +261,7 @@ def test_smooth_functions_against_the_trapezoid_rule_in_many_digits(phi, rel):
         w = [mp.exp(-u * u / 2) for u in x]
         for i in range(len(A)):
             s, t = mp.sqrt(A[i]), mp.sqrt(B[i])
-            gap = turn(s, t, mp.mpf(apart[i]))
+            gap = direction_ratio(s, t, mp.mpf(apart[i]))
             near, far = (t * (1 - gap), t * mp.sqrt(gap * (2 - gap)))
             rough = slice(None, None, 4) if far < 0.3 else slice(None)  # next to nothing happens along the second
             inner = list(zip(x[rough], w[rough]))
@@ -274,7 +280,7 @@ def clipped(A, B, apart):
     """⟨(h_a - h_b)²⟩ of h = hard_tanh: one Gaussian for parallel inputs, then Price's theorem once and once again:
     ⟨h′h′⟩ is a probability, whose slope is a density at the corners."""
     s, t = mp.sqrt(A), mp.sqrt(B)
-    gap, x, y = turn(s, t, apart), 1 / s, 1 / t
+    gap, x, y = direction_ratio(s, t, apart), 1 / s, 1 / t
     low, high = min(x, y), max(x, y)
 
     def h(z):
@@ -312,11 +318,11 @@ def test_kinks_that_the_inputs_meet_at_different_places():
 def test_the_map_is_its_definition():
     recursion = mf.derive("relu", residual=True, mu="1/2").recursion("K_aa", "K_bb", "K_ab", "distance")
     assert str(recursion).splitlines()[-2].startswith("distance' = distance/4 + sigma_w**2*<(")
-    assert "tilt" not in str(recursion) and tilt not in recursion.parameters
+    assert "norm_angle" not in str(recursion) and norm_angle not in recursion.parameters
     begin = {"K_aa": 2, "K_bb": sp.Rational(1, 2), "K_ab": sp.Rational(1, 4), "distance": 2}
     for x in recursion.doit().iterate({"sigma_w": sp.Rational(3, 2), "sigma_b": sp.Rational(1, 4), **begin}, 3):
         assert abs(x["distance"] - x["K_aa"] - x["K_bb"] + 2 * x["K_ab"]) < 1e-24
-    assert mf.derive("relu").recursion("tilt").names == ("K_aa", "K_bb", "tilt", "distance")
+    assert mf.derive("relu").recursion("norm_angle").names == ("K_aa", "K_bb", "norm_angle", "distance")
 
 
 @pytest.mark.slow
@@ -338,13 +344,16 @@ def test_through_two_dense_layers():
 
 
 def test_nodes():
-    assert chord(3 * Z[0] + 2, K_aa, K_bb, distance, tilt) == 9 and rise(sp.Integer(2), K_aa, K_bb) == 0
-    assert rise(Z[0], K_aa, K_bb) == 0 and rise(2 * Z[0] ** 2, K_aa, K_bb) == 2
-    node = rise(sp.erf(Z[0]) ** 2, K_aa, K_bb)
+    assert (
+        unequal_distance_ratio(3 * Z[0] + 2, K_aa, K_bb, distance, norm_angle) == 9
+        and divided_difference(sp.Integer(2), K_aa, K_bb) == 0
+    )
+    assert divided_difference(Z[0], K_aa, K_bb) == 0 and divided_difference(2 * Z[0] ** 2, K_aa, K_bb) == 2
+    node = divided_difference(sp.erf(Z[0]) ** 2, K_aa, K_bb)
     near = node.subs({K_aa: 1 + sp.Rational(1, 10**15), K_bb: 1}).evalf(15)
-    assert abs(near - rise(sp.erf(Z[0]) ** 2, sp.S.One, sp.S.One).evalf(15)) < 1e-14
-    two = chord(sp.erf(Z[0]), K_aa, K_bb, distance, tilt)
-    places_ = {K_aa: 2, K_bb: 1, distance: sp.Rational(1, 2), tilt: sp.asin(2 - sp.sqrt(2))}
+    assert abs(near - divided_difference(sp.erf(Z[0]) ** 2, sp.S.One, sp.S.One).evalf(15)) < 1e-14
+    two = unequal_distance_ratio(sp.erf(Z[0]), K_aa, K_bb, distance, norm_angle)
+    places_ = {K_aa: 2, K_bb: 1, distance: sp.Rational(1, 2), norm_angle: sp.asin(2 - sp.sqrt(2))}
     with mp.workdps(30):
         exact = erf(mp.mpf(2), mp.mpf(1), mp.mpf("0.5"))[2] * 2
         assert abs(sp.N(two.subs(places_), 25) - sp.Float(str(exact), 25)) < 1e-22
@@ -357,8 +366,8 @@ def test_nodes():
 def lowered(phi: str, plant=lambda text: text):
     """(measured error, function) of the compiled chord of φ, with a text to plant errors into."""
     theory = mf.derive(phi)
-    (node,) = theory.unequal_norms.only("distance").block.next[-1].atoms(Chord)
-    shape = Chord(node.args[0], K_aa, K_bb, distance, tilt)
+    (node,) = theory.unequal_norms.only("distance").block.next[-1].atoms(UnequalDistanceRatio)
+    shape = UnequalDistanceRatio(node.args[0], K_aa, K_bb, distance, norm_angle)
     functions = evaluators.Functions()
     name = functions.of(shape)
     text = plant(functions.text)
@@ -368,9 +377,9 @@ def lowered(phi: str, plant=lambda text: text):
 
 
 PLANTS = {
-    "the share of norms": ("total = norms * chord", "total = 0.0 * chord"),
-    "the share of directions": ("total += turns * chord", "total += chord"),
-    "the angle": ("between = math.sin(tilt)", "between = 1.001 * math.sin(tilt)"),
+    "the share of norms": ("total = norms * unequal", "total = 0.0 * unequal"),
+    "the share of directions": ("total += turns * unequal", "total += unequal"),
+    "the angle": ("between = math.sin(norm_angle)", "between = 1.001 * math.sin(norm_angle)"),
 }
 
 
@@ -385,8 +394,8 @@ def test_the_measured_error_sees_what_is_missing(plant):
 
 def test_the_measured_error_of_a_turn_sees_what_is_missing():
     """The share of directions of its own: each part of it left out is seen."""
-    node = next(iter(mf.derive("relu").unequal_norms.only("tilt").block.next[2].atoms(Turn)))
-    shape = Turn(node.args[0], K_aa, K_bb, distance, tilt)
+    node = next(iter(mf.derive("relu").unequal_norms.only("norm_angle").block.next[2].atoms(DirectionRatio)))
+    shape = DirectionRatio(node.args[0], K_aa, K_bb, distance, norm_angle)
     functions = evaluators.Functions()
     used = [functions.of(part) for part in unequal_norm_distance.parts(shape)]
     tables = [functions.arrays[t[:-1].replace("[", "")] for u in used for t in functions.table(u)]
@@ -410,12 +419,12 @@ def test_collinear_inputs_keep_their_angle(sigma_b, mu):
     sine of an angle that is nearly π/2."""
     theory = mf.derive("relu", residual=True, mu=mu) if mu else mf.derive("relu")
     start = {"K_aa": 10.0**4, "K_bb": 1.0, "c": 1.0}
-    run = theory.propagate(sigma_w=1.25, sigma_b=sigma_b, depth=5, quantities=(*NAMES, "tilt"), start=start)
+    run = theory.propagate(sigma_w=1.25, sigma_b=sigma_b, depth=5, quantities=(*NAMES, "norm_angle"), start=start)
     with mp.workdps(DIGITS):
         exact = layers("relu", 10**4, 1, mp.mpf(99) ** 2, 1.25, sigma_b, 5, mu)
         for l, (A, B, apart, AB) in enumerate(exact):
             turned = 2 * (mp.sqrt(A * B) - AB)
-            found = mp.mpf(float(run.distance[l])) * mp.cos(mp.mpf(float(run.tilt[l]))) ** 2
+            found = mp.mpf(float(run.distance[l])) * mp.cos(mp.mpf(float(run.norm_angle[l]))) ** 2
             assert abs(run.K_ab[l] - AB) <= 1e-15 * mp.sqrt(A * B)
             assert abs(found - turned) <= 1e-12 * turned + 1e-30 * apart, (l, float(found), float(turned))
             assert not abs(1.001 * found - turned) <= 1e-12 * turned or turned < 1e-30 * apart
@@ -425,7 +434,7 @@ QUOTIENTS = {  # of tanh, in `difference_quotients`
     "a difference of rounded places": ("if a != b and (crossed or", "if a != b and (a != b or"),
     "the mean of slopes": ("total += w *", "total += 1.0001 * w *"),
     "the difference of norms": ("between * m + 0.5", "1.001 * between * m + 0.5"),
-    "the angle": ("0.5 * _cos(tilt) ** 2 * apart", "0.5 * _cos(tilt) * apart"),
+    "the angle": ("0.5 * _cos(norm_angle) ** 2 * apart", "0.5 * _cos(norm_angle) * apart"),
     "plain differences": ("plain = apart > 0.01", "plain = apart > 0.0"),
 }
 
@@ -449,15 +458,15 @@ def test_the_measured_error_of_difference_quotients_sees_a_kink_left_out():
 def test_a_tilt_of_the_wrong_sign_is_seen():
     start = places((3.0,), (0.05,))
 
-    class Turned:
+    class Directed:
         def propagate(self, **given):
             run = mf.derive("relu").propagate(**given)
-            run.values["tilt"] = -run.values["tilt"]
+            run.values["norm_angle"] = -run.values["norm_angle"]
             return run
 
     assert_layers(mf.derive("relu"), "relu", start, 3, 1e-13)
-    with pytest.raises(AssertionError, match="tilt off"):
-        assert_layers(Turned(), "relu", start, 3, 1e-13)
+    with pytest.raises(AssertionError, match="norm_angle off"):
+        assert_layers(Directed(), "relu", start, 3, 1e-13)
 
 
 @pytest.mark.parametrize(
@@ -471,7 +480,7 @@ def test_a_start_keeps_its_digits(given):
         value = mp.mpf(next(iter(given.values())))
         turned = {"distance": value - 1, "c": 4 * (1 - value), "K_ab": 4 - 2 * value}[next(iter(given))]
         assert abs(mp.mpf(float(found["distance"])) - 1 - turned) < 2.3e-16
-        assert abs(mp.mpf(float(found["tilt"])) - mp.atan2(1, mp.sqrt(turned))) < 3e-16
+        assert abs(mp.mpf(float(found["norm_angle"])) - mp.atan2(1, mp.sqrt(turned))) < 3e-16
 
 
 WRONG = [
@@ -523,7 +532,7 @@ def test_covariance_of_very_unequal_norms():
     """K_ab is read off the distance where that has more digits; beside a norm 1e60 times the other it has fewer."""
     assert_covariance_holds(square_run(depth=7), 1e-13)
     ((symbol, formula, _),) = mf.derive("z**2").unequal_norms.only(*NAMES).closer
-    turned, roots = distance * sp.cos(tilt) ** 2, sp.sqrt(K_aa) * sp.sqrt(K_bb)
+    turned, roots = distance * sp.cos(norm_angle) ** 2, sp.sqrt(K_aa) * sp.sqrt(K_bb)
     # planted: the condition that looks at the correlation only
     with pytest.raises(AssertionError, match="K_ab of layer"):
         assert_covariance_holds(square_run(((symbol, formula, turned < 2 * roots),), depth=7), 1e-13)
@@ -583,7 +592,7 @@ def test_what_is_not_followed_is_refused(phi, shape, message):
 
 
 def test_rises_are_nodes_of_their_own():
-    assert mf.derive("tanh").unequal_norms.block.next[2].atoms(Rise)
+    assert mf.derive("tanh").unequal_norms.block.next[2].atoms(DividedDifference)
 
 
 def two_dense(start, sigma_w, sigma_b, rounded=0.0):
@@ -591,7 +600,7 @@ def two_dense(start, sigma_w, sigma_b, rounded=0.0):
     (A, B, apart), w, b = (mp.mpf(float(v)) for v in start), mp.mpf(sigma_w), mp.mpf(sigma_b)
     theta = (A + B - apart) / 2
     for lost in (0.0, rounded):
-        gap = turn(mp.sqrt(A), mp.sqrt(B), apart) + lost
+        gap = direction_ratio(mp.sqrt(A), mp.sqrt(B), apart) + lost
         both = (mp.pi - mp.atan2(mp.sqrt(gap * (2 - gap)), 1 - gap)) / (2 * mp.pi)
         a, c, apart = relu(A, B, apart)
         A, B, apart = w**2 * a + b**2, w**2 * c + b**2, w**2 * apart

@@ -52,10 +52,10 @@ def apply_root_norm(z: np.ndarray, affine: bool, gain: np.ndarray | None = None)
 
 def apply_batch_norm(z: np.ndarray, affine: bool, gain: np.ndarray | None = None) -> tuple[np.ndarray, Derivative]:
     """BatchNorm, in the same way: over the positions of every neuron."""
-    turned = np.ascontiguousarray(z.T)
-    unit = np.empty_like(turned)
-    spreads = np.empty(len(turned))
-    normalize_rows(turned, unit, spreads)
+    transposed = np.ascontiguousarray(z.T)
+    unit = np.empty_like(transposed)
+    spreads = np.empty(len(transposed))
+    normalize_rows(transposed, unit, spreads)
     new_z = aligned(*z.shape)
     new_z[...] = unit.T
     return new_z, BatchProjection(new_z, spreads, affine, gain)

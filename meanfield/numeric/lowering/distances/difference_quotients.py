@@ -21,7 +21,7 @@ from meanfield.numeric.quadrature import branches, evaluation
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.symbolic import parity
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch
+from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio
 from meanfield.symbolic.equality import closed
 
 SHORT = 0.1  # of f's own scale: up to this difference `MEAN` nodes give the mean of f′
@@ -90,7 +90,7 @@ def applies(f: sp.Expr, slope: sp.Expr) -> bool:
     return not (pieces(f, Z[0]).jumps() or branches.branches(f) or branches.branches(slope))
 
 
-def serves(node: Stretch) -> bool:
+def serves(node: DistanceRatio) -> bool:
     """Whether a node's distance is computed here: the mean of its slopes over correlations has no closed form."""
     slope = pieces(node.function, Z[0]).diff().expr
     if not applies(node.function, slope):
@@ -180,33 +180,33 @@ def {name}_slope(K_aa, K_ab, K_bb, sine2):
 """
 
 
-def of_stretch(name: str, moved: str) -> str:
-    """Source of a `Stretch`, `name(V, apart)`, by the function `moved` of `text`."""
+def of_distance_ratio(name: str, moved: str) -> str:
+    """Source of a `DistanceRatio`, `name(V, apart)`, by the function `moved` of `text`."""
     return f"""def {name}(V, apart):
     V = max(V, 1e-290)
     return {moved}_moved(V, V, apart, 0.0, min(0.5 * apart / V, 2.0), 1.0, 0.0)
 """
 
 
-def of_chord(name: str, moved: str) -> str:
-    """Source of a `Chord`, `name(A, B, apart, tilt)`."""
-    return f"""def {name}(A, B, apart, tilt):
+def of_unequal_ratio(name: str, moved: str) -> str:
+    """Source of an `UnequalDistanceRatio`, `name(A, B, apart, norm_angle)`."""
+    return f"""def {name}(A, B, apart, norm_angle):
     A, B = max(A, 1e-290), max(B, 1e-290)
-    gap = min(0.5 * _cos(tilt) ** 2 * apart / (math.sqrt(A) * math.sqrt(B)), 2.0)
-    return {moved}_moved(A, B, apart, math.sin(tilt), gap, 1.0, 0.0)
+    gap = min(0.5 * _cos(norm_angle) ** 2 * apart / (math.sqrt(A) * math.sqrt(B)), 2.0)
+    return {moved}_moved(A, B, apart, math.sin(norm_angle), gap, 1.0, 0.0)
 """
 
 
-def of_turn(name: str, moved: str, second: str, tables: Sequence[str], grown: str) -> str:
-    """Source of a `Turn`, `name(A, B, apart, tilt, T, …)`; second: the function of ⟨f²⟩, by the first table; grown:
-    source of how ⟨f²⟩ differs between the two inputs, over s - t."""
-    return f"""def {name}(A, B, apart, tilt, {", ".join(tables)}):
+def of_direction_ratio(name: str, moved: str, second: str, tables: Sequence[str], grown: str) -> str:
+    """Source of a `DirectionRatio`, `name(A, B, apart, norm_angle, T, …)`; second: the function of ⟨f²⟩, by the first
+    table; grown: source of how ⟨f²⟩ differs between the two inputs, over s - t."""
+    return f"""def {name}(A, B, apart, norm_angle, {", ".join(tables)}):
     A, B = max(A, 1e-290), max(B, 1e-290)
     s, t = math.sqrt(A), math.sqrt(B)
     one, other = math.sqrt(max({second}(A, T), 0.0)), math.sqrt(max({second}(B, T), 0.0))
     if not one * other > 0.0:
         return 0.0
     less = {grown} / ((one + other) * math.sqrt(one * other))
-    sine, gap = math.sin(tilt), min(0.5 * _cos(tilt) ** 2 * apart / (s * t), 2.0)
+    sine, gap = math.sin(norm_angle), min(0.5 * _cos(norm_angle) ** 2 * apart / (s * t), 2.0)
     return {moved}_moved(A, B, apart, sine, gap, math.sqrt(other / one), less * sine)
 """

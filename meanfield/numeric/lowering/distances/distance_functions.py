@@ -1,4 +1,6 @@
-"""How distances become functions of a module: `Stretch` of one norm, `Chord`, `Turn` and `Rise` of two."""
+"""How distances become functions of a module: `DistanceRatio` of one norm, `UnequalDistanceRatio`, `DirectionRatio` and
+`DividedDifference` of two.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +31,19 @@ from meanfield.numeric.lowering.modules.module_functions import (
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.lowering.text.printing import code
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch
-from meanfield.symbolic.averages.nodes.unequal_norms import Chord, Rise, Turn
+from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio
+from meanfield.symbolic.averages.nodes.unequal_norms import DirectionRatio, DividedDifference, UnequalDistanceRatio
 
-STEMS = {Chord: "chord", Turn: "turn", Rise: "rise"}
+STEMS = {UnequalDistanceRatio: "unequal", DirectionRatio: "direction", DividedDifference: "difference"}
 
 
-@lowers(Chord, Rise)
-def _two_norms(functions: Functions, shape: Chord | Rise, written: Sequence[sp.Expr]) -> None:
+@lowers(UnequalDistanceRatio, DividedDifference)
+def _two_norms(
+    functions: Functions, shape: UnequalDistanceRatio | DividedDifference, written: Sequence[sp.Expr]
+) -> None:
     used, moved = [functions.of(part) for part in unequal_norm_distance.parts(shape)], ""
     note, slow = unequal_norm_distance.NOTES[type(shape)], any(functions.costs[u] for u in used)
-    if not isinstance(shape, Rise) and difference_quotients.serves(shape):
+    if not isinstance(shape, DividedDifference) and difference_quotients.serves(shape):
         moved, note, slow = _moved(functions, shape), difference_quotients.NOTE, True
     name = functions.name(shape, STEMS[type(shape)])
     tables = [t for u in used for t in functions.table(u)]
@@ -48,22 +52,22 @@ def _two_norms(functions: Functions, shape: Chord | Rise, written: Sequence[sp.E
     whole = printing.interpret(functions.text + text, name) if moved else None
     error = unequal_norm_check.error(shape, function, list(map(functions.array, tables)), functions.limit, whole)
     require_usable(shape, error)
-    cost = 0.0 if isinstance(shape, Rise) else PAIR_WEIGHT if slow else DIRECT_WEIGHT
+    cost = 0.0 if isinstance(shape, DividedDifference) else PAIR_WEIGHT if slow else DIRECT_WEIGHT
     functions.add(name, text, f"{name} = {shape}: {note}", error, cost, tables=tables)
 
 
-@lowers(Stretch)
-def _one_norm(functions: Functions, shape: Stretch, written: Sequence[sp.Expr]) -> None:
+@lowers(DistanceRatio)
+def _one_norm(functions: Functions, shape: DistanceRatio, written: Sequence[sp.Expr]) -> None:
     if shape.params:
         _with_parameters(functions, shape, written)
         return
     tables, moved = list[str](), ""
     if difference_quotients.serves(shape):
-        moved, name = _moved(functions, shape), functions.name(shape, "stretch")
-        text, note, cost = difference_quotients.of_stretch(name, moved), difference_quotients.NOTE, PAIR_WEIGHT
+        moved, name = _moved(functions, shape), functions.name(shape, "ratio")
+        text, note, cost = difference_quotients.of_distance_ratio(name, moved), difference_quotients.NOTE, PAIR_WEIGHT
     else:
         second, product, slope = inner(functions, shape)
-        name = functions.name(shape, "stretch")
+        name = functions.name(shape, "ratio")
         text, tables = equal_norm_distance.text(shape, name, second, product, slope), functions.table(second)
         note = f"the mean of {slope} for inputs close together, else of {product}"
         cost = PAIR_WEIGHT if any(functions.costs[u] for u in (second, product, slope)) else 0.0
@@ -74,7 +78,7 @@ def _one_norm(functions: Functions, shape: Stretch, written: Sequence[sp.Expr]) 
     functions.add(name, text, f"{name}(K, distance) = {shape}: {note}", error, cost, tables=tables)
 
 
-def _moved(functions: Functions, shape: Stretch) -> str:
+def _moved(functions: Functions, shape: DistanceRatio) -> str:
     """The function of difference quotients, which nodes of one f share."""
     f = shape.function
     key = sp.Tuple(sp.Symbol("differences"), f)
@@ -85,13 +89,13 @@ def _moved(functions: Functions, shape: Stretch) -> str:
     return functions.names[key]
 
 
-def inner(functions: Functions, shape: Stretch) -> list[str]:
+def inner(functions: Functions, shape: DistanceRatio) -> list[str]:
     """The functions of ⟨f²⟩, ⟨f f⟩ and its slope, which are shared with the nodes of the recursion."""
     second, product, _ = equal_norm_distance.parts(shape)
     return [functions.of(second), functions.of(product), slope_of(functions, shape)]
 
 
-def slope_of(functions: Functions, shape: Stretch) -> str:
+def slope_of(functions: Functions, shape: DistanceRatio) -> str:
     """The function of the slope of ⟨f f⟩."""
     if difference_quotients.serves(shape):
         return f"{_moved(functions, shape)}_slope"
@@ -123,8 +127,8 @@ def _slope(functions: Functions, e: sp.Expr) -> str:
     return functions.names[e]
 
 
-def _with_parameters(functions: Functions, shape: Stretch, written: Sequence[sp.Expr]) -> None:
-    """A stretch of a function that changes from layer to layer."""
+def _with_parameters(functions: Functions, shape: DistanceRatio, written: Sequence[sp.Expr]) -> None:
+    """The distance ratio of a function that changes from layer to layer."""
     if pieces(shape.function, Z[0]).jumps():
         raise MeanFieldError(
             f"The distance of two inputs through {shape.function} was asked for, which jumps at a place or by a "
@@ -133,14 +137,14 @@ def _with_parameters(functions: Functions, shape: Stretch, written: Sequence[sp.
     back = dict.fromkeys((K, K_aa, K_bb), written[0]) | dict(zip(shape.params, written[2:]))
     parts = equal_norm_distance.parts(shape)
     calls = [_wrapped(functions, part, back) for part in parts]
-    name = functions.name(shape, "stretch")
+    name = functions.name(shape, "ratio")
     used, text = (f"{name}_second", f"{name}_product", f"{name}_slope"), ""
     for own, call, signature in zip(used, calls, ("K", parametric.SIGNATURE, parametric.SIGNATURE)):
         more = "".join(f", {p}" for p in parametric.names(len(shape.params)))
         text += f"def {own}({signature}{more}):\n    return {call}\n\n\n"
-    text += parametric.stretch(name, used, shape, written)
+    text += parametric.distance_ratio(name, used, shape, written)
     function = printing.interpret(functions.text + text, name)
-    error = parametric_check.stretch_error(parts[1:], function, written, functions.limit)
+    error = parametric_check.distance_ratio_error(parts[1:], function, written, functions.limit)
     require_usable(shape, error)
     note = f"{name}(K, distance, …) = {shape}: the mean of slopes for inputs close together, else of products"
     functions.add(name, text, note, error, PAIR_WEIGHT)

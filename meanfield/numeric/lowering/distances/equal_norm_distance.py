@@ -1,4 +1,4 @@
-"""Float64 `Stretch`: ⟨(f(z_a) - f(z_b))²⟩/apart with all its digits, however close the inputs are.
+"""Float64 `DistanceRatio`: ⟨(f(z_a) - f(z_b))²⟩/apart with all its digits, however close the inputs are.
 
 Where they are close it is the mean of ⟨f′f′⟩ over the correlations from the present one to 1 (Price's theorem): a few
 Gauss nodes in the root of 1 - c, in which that is analytic, kinks included. Elsewhere it is the difference of averages,
@@ -25,7 +25,7 @@ from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.symbolic import parity
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch
+from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio
 from meanfield.symbolic.equality import closed
 
 CLOSE = 0.1  # of 1 - c, and of (z_a - z_b)²/2 in units of f's own scale
@@ -39,13 +39,13 @@ MEASURED_CLOSED = (*MEASURED, (1e4, 3.0), (1e6, 0.5))
 FLOOR = 1e-14
 SMALL = 1e-290
 SMALL_V = 0.01  # a variance below which the reference takes slopes, however far the inputs are apart
-OPEN = (Average, Stretch)  # nodes without a closed form
+OPEN = (Average, DistanceRatio)  # nodes without a closed form
 ONSET = 12.0  # e^{-v²/4g} is no double for v > 12 √g and a little more
 FAINT = 1e-3  # 1 - c below which a difference of averages loses more than 1e-13
 KEPT = 0.01  # of ⟨f²⟩: a smaller difference has lost digits, as beside f(0) at small variances
 
 
-def parts(node: Stretch) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+def parts(node: DistanceRatio) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
     """⟨f²⟩ over K, ⟨f f⟩ and ∂⟨f f⟩/∂K_ab over (K_aa, K_ab, K_bb) of a node over (K, distance); the slope over (K,
     distance) where f jumps and that is not one number over a root: there its densities and conditional variances keep
     their digits."""
@@ -92,7 +92,7 @@ def rate_of(f: sp.Expr) -> float:
     return 0.0 if scale_free(f) else planes.resolved(f) ** -2
 
 
-def text(node: Stretch, name: str, second: str, product: str, slope: str) -> str:
+def text(node: DistanceRatio, name: str, second: str, product: str, slope: str) -> str:
     """Source of `name(V, apart, T)` by the functions of its parts; T: the table of `second`."""
     scales, even = f"max(1.0, V * {rate_of(node.function)!r})", parity.of_function(node.function) == 1
     return by_parts(name, second, product, slope, scales, "T", layer=layer_of(node.function), even=even)
@@ -177,41 +177,45 @@ def mean_of_slopes(slope: str, nodes: int, layers: bool = False, times: str = ""
 
 
 def error(
-    node: Stretch, f: Callable, tables: Sequence[np.ndarray], limit: float = math.inf, whole: Callable | None = None
+    node: DistanceRatio,
+    f: Callable,
+    tables: Sequence[np.ndarray],
+    limit: float = math.inf,
+    whole: Callable | None = None,
 ) -> float:
     """The largest relative error of f(V, apart, *tables) at `MEASURED` (variance, apart): against balls where the
     averages close, else against finer panels of another geometry; ∞ where a value cannot be measured. limit: the
     largest variance at which the parts are known; whole: f as it is compiled, which is slow, at `WHOLE` alone.
     """
     worst, exact = FLOOR, closed(node)
-    for V, apart in MEASURED if exact.has(*OPEN) else MEASURED_CLOSED:
+    for V, separation in MEASURED if exact.has(*OPEN) else MEASURED_CLOSED:
         if limit < V:
             continue
-        true = _true(node, exact, V, apart)
+        true = _true(node, exact, V, separation)
         if abs(true) < SMALL:  # nothing that a double could hold relatively
             continue
-        for own in [f] if whole is None or (V, apart) not in WHOLE else [f, whole]:
+        for own in [f] if whole is None or (V, separation) not in WHOLE else [f, whole]:
             try:
-                off = abs(own(V, apart, *tables) / true - 1)
+                off = abs(own(V, separation, *tables) / true - 1)
             except (OverflowError, ZeroDivisionError, ValueError):
                 off = math.inf
             worst = max(worst, math.inf if math.isnan(off) else off)  # ∞ - ∞, here or in the reference: no measure
     return worst
 
 
-def _true(node: Stretch, exact: sp.Expr, V: float, apart: float) -> float:
+def _true(node: DistanceRatio, exact: sp.Expr, V: float, separation: float) -> float:
     if not exact.has(*OPEN):
-        return float(balls.certified(exact.subs({K: sp.Rational(V), distance: sp.Rational(apart)}), 20))
+        return float(balls.certified(exact.subs({K: sp.Rational(V), distance: sp.Rational(separation)}), 20))
     _, product, slope = parts(node)
     f = node.function
-    return reference(product, slope, V, apart, layer=_between_breaks(f), rate=max(1.0, rate_of(f)))
+    return reference(product, slope, V, separation, layer=_between_breaks(f), rate=max(1.0, rate_of(f)))
 
 
 def reference(
     product: sp.Expr,
     slope: sp.Expr,
     V: float,
-    apart: float,
+    separation: float,
     close: float = 0.3,
     layer: float = math.inf,
     rate: float = 1.0,
@@ -219,7 +223,7 @@ def reference(
     """⟨(f(z_a) - f(z_b))²⟩/apart of ⟨f f⟩ and ∂⟨f f⟩/∂K_ab as `parts` has them, by finer panels; up to `close` in
     units of f's own scale by the slope, and where a difference has few digits; rate: how many of these units a
     variance of 1 holds, squared."""
-    gap = apart / V / 2
+    gap = separation / V / 2
     scales = gap * max(1.0, V * rate)
     near = scales < close or V < SMALL_V or (rate > 1.0 and gap < FAINT)
     if near and not slope.has(sp.oo) and slope.has(Average, distance):
@@ -237,7 +241,7 @@ def reference(
     plan, factor = planes.plan(a), float(product.subs(a, 1))
     same = float(quadrature.gaussian_average(quadrature.squared(plan.f), np.array([V]))[0])
     other = pair_check.average(plan, V, V, 1 - gap, math.sqrt(gap * (2 - gap)), True)
-    return 2 * factor * (same - other) / apart
+    return 2 * factor * (same - other) / separation
 
 
 def _slope(slope: sp.Expr, V: float, gap: float) -> float:

@@ -1,4 +1,4 @@
-"""Two-input averages ⟨f(z_a; p) g(z_b; p)⟩ whose parameters p change from layer to layer, and their `Stretch`.
+"""Two-input averages ⟨f(z_a; p) g(z_b; p)⟩ whose parameters p change from layer to layer, and their `DistanceRatio`.
 
 Such are the averages of a nonlinearity behind a LayerNorm that acts on activations: its mean and scale are averages
 themselves. The geometry is that of `planes`; kinks, and all that does not depend on z, are computed when the function
@@ -26,7 +26,7 @@ from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.quadrature import gaussian_averages as quadrature
 from meanfield.numeric.quadrature.steep_points import centres
 from meanfield.symbolic.averages.node import Average, Integrand
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch
+from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio
 
 SIGNATURE = "K_aa, K_ab, K_bb, sine2"
 GOOD = 2e-14  # an error at which no finer panels are tried
@@ -235,7 +235,7 @@ def pair(node: Average, name: str, variables) -> tuple[str, float, float, str]:
     return source, error, made.limit, "panel quadrature at every call"
 
 
-def stretch(name: str, used: tuple[str, str, str], node: Stretch, variables) -> str:
+def distance_ratio(name: str, used: tuple[str, str, str], node: DistanceRatio, variables) -> str:
     """Source of `name(V, apart, p0, p1, …)` by the functions of its parts: ⟨f²⟩, ⟨f f⟩ and its slope."""
     f, count = node.function, len(node.params)
     product = Average(Integrand(f * f.xreplace({Z[0]: Z[1]})), (K_aa, K_ab, K_bb), (0, 0), P[:count])

@@ -82,10 +82,10 @@ def _state(a: float, b: float) -> dict[sp.Symbol, sp.Expr]:
     return {K: sp.Rational(a), K_aa: sp.Rational(a), K_bb: sp.Rational(b)}
 
 
-def _values(formulas, state, turn: int) -> tuple[float, ...]:
+def _values(formulas, state, direction_ratio: int) -> tuple[float, ...]:
     """Numbers of formulas of the state and of other symbols, which take values in turns."""
     others = sorted(set().union(*(v.free_symbols for v in formulas)) - {*state, K_ab, distance}, key=str)
-    fixed = {s: sp.Rational(OTHERS[turn % 3] * (1 + 0.37 * i)) for i, s in enumerate(others)}
+    fixed = {s: sp.Rational(OTHERS[direction_ratio % 3] * (1 + 0.37 * i)) for i, s in enumerate(others)}
     return tuple(_number(v.subs(fixed | state)) for v in formulas)
 
 
@@ -119,8 +119,9 @@ def miss(places: list[Sample], function) -> float:
     return worst
 
 
-def stretch_error(parts, function, variables, limit: float) -> float:
-    """The largest relative error of `function(V, apart, p0, …)` for a `Stretch` over (K, distance) and its own dummies.
+def distance_ratio_error(parts, function, variables, limit: float) -> float:
+    """The largest relative error of `function(V, apart, p0, …)` for a `DistanceRatio` over (K, distance) and its own
+    dummies.
 
     parts: ⟨f f⟩ and ∂⟨f f⟩/∂K_ab; variables: its variance, distance and parameters as formulas of the state.
     """

@@ -1,10 +1,11 @@
-"""Float64 `Chord`, `Turn` and `Rise`: how far f moves two Gaussians of different variances apart, with all its digits.
+"""Float64 `UnequalDistanceRatio`, `DirectionRatio` and `DividedDifference`: how far f moves two Gaussians of different
+variances apart, with all its digits.
 
-A `Chord` or a `Turn` is a quadrature of difference quotients (`difference_quotients`), or, where ⟨f′f′⟩ has a closed
-form, cheaper: the share of norms is then a mean over one Gaussian of a squared difference quotient (panels end where
-either argument meets a kink, and where the two are close the quotient is a Gauss mean of f′ between them), the share of
+The first two are quadratures of difference quotients (`difference_quotients`), or, where ⟨f′f′⟩ has a closed form,
+cheaper: the part of norms is then a mean over one Gaussian of a squared difference quotient (panels end where either
+argument meets a kink, and where the two are close the quotient is a Gauss mean of f′ between them), the part of
 directions the mean of ⟨f′f′⟩ over correlations, as for one norm; far apart in angle it is the difference of averages,
-if that keeps its digits (`equal_norm_distance`). A turn has another share of norms,
+if that keeps its digits (`equal_norm_distance`). In a `DirectionRatio` the part of norms is another one,
 ⟨(√(b/a) q - (a - b)/((s - t)√(ab)) f(tx))²⟩ with the same quotient q. Of an even f opposite inputs are the same one.
 `unequal_norm_check` measures the error.
 """
@@ -22,37 +23,46 @@ from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.averages import planes
 from meanfield.numeric.lowering.distances import difference_quotients
 from meanfield.numeric.lowering.distances.equal_norm_distance import CLOSE, FAINT, KEPT, mean_of_slopes, scale_free
-from meanfield.numeric.lowering.distances.equal_norm_distance import parts as stretch_parts
+from meanfield.numeric.lowering.distances.equal_norm_distance import parts as distance_ratio_parts
 from meanfield.numeric.quadrature import branches
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.symbolic import parity
 from meanfield.symbolic.averages.node import Average, Integrand, average
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch, essential
-from meanfield.symbolic.averages.nodes.unequal_norms import Chord, Rise, Turn, rise
+from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio, essential
+from meanfield.symbolic.averages.nodes.unequal_norms import (
+    DirectionRatio,
+    DividedDifference,
+    UnequalDistanceRatio,
+    divided_difference,
+)
 from meanfield.symbolic.equality import closed
 
 OCTAVE = 1.5  # of variances: over such a segment eight nodes give the mean of d⟨f⟩/dK
-GROWN = ("R", "S")  # the tables of a rise
+GROWN = ("R", "S")  # the tables of a divided difference
 STEPS = 8  # segments; variances further from each other leave a difference its digits
 NOTES: dict[type, str] = {
-    Chord: "one Gaussian for the share of norms, the mean of slopes over correlations for that of directions",
-    Turn: "one Gaussian for what norms turn, the mean of slopes over correlations for what directions do",
-    Rise: "the mean of the slope over a short segment, else the difference quotient",
+    UnequalDistanceRatio: (
+        "one Gaussian for the share of norms, the mean of slopes over correlations for that of directions"
+    ),
+    DirectionRatio: "one Gaussian for the part of norms, the mean of slopes over correlations for that of directions",
+    DividedDifference: "the mean of the slope over a short segment, else the difference quotient",
 }
 
 
-def parts(node: Chord | Rise) -> tuple[sp.Expr, ...]:
+def parts(node: UnequalDistanceRatio | DividedDifference) -> tuple[sp.Expr, ...]:
     """The averages that a node over (K_aa, K_bb, …) is computed from.
 
     Raises: MeanFieldError for an f that no quadrature here covers.
     """
     f = node.function
-    if isinstance(node, Rise):
+    if isinstance(node, DividedDifference):
         return tuple(e for e in _mean_and_slope(f) if not e.is_number)
-    h = _moving(f) if isinstance(node, Turn) else f
+    h = _moving(f) if isinstance(node, DirectionRatio) else f
     own: tuple[sp.Expr, ...] = ()
     if not difference_quotients.serves(node):
-        own = stretch_parts(Stretch(Integrand(h) if isinstance(node, Turn) else node.args[0], K, distance))
+        own = distance_ratio_parts(
+            DistanceRatio(Integrand(h) if isinstance(node, DirectionRatio) else node.args[0], K, distance)
+        )
         jumps = own[2].has(distance)  # more is left of it than a number over a root: it jumps off 0, or bends beside
         if jumps or closed(own[2]).has(Average) or branches.branches(f):
             what = "jumps" if jumps else "has a branch point"
@@ -60,17 +70,17 @@ def parts(node: Chord | Rise) -> tuple[sp.Expr, ...]:
                 f"The distance of two inputs of unequal norms through {shown(f)} was asked for, which {what}; it is "
                 "derived, but not compiled: ask for K_aa, K_bb and K_ab."
             )
-    if not isinstance(node, Turn):
+    if not isinstance(node, DirectionRatio):
         return own
     grown = _grown(node)
-    rises = [grown] if isinstance(grown, Rise) else []
+    differences = [grown] if isinstance(grown, DividedDifference) else []
     constant = [average(h, K)] if own and h != f else []
-    return average(node.square, K), *own[1:], *rises, *constant
+    return average(node.square, K), *own[1:], *differences, *constant
 
 
-def _grown(node: Turn) -> sp.Expr:
-    """What a Turn knows of (⟨f²⟩ - ⟨f²⟩)/(A - B) but for a factor: a `Rise`, or 1."""
-    return rise(node.square, K_aa, K_bb).as_independent(Rise)[1]
+def _grown(node: DirectionRatio) -> sp.Expr:
+    """What a DirectionRatio knows of (⟨f²⟩ - ⟨f²⟩)/(A - B) but for a factor: a `DividedDifference`, or 1."""
+    return divided_difference(node.square, K_aa, K_bb).as_independent(DividedDifference)[1]
 
 
 def _moving(f: sp.Expr) -> sp.Expr:
@@ -79,26 +89,26 @@ def _moving(f: sp.Expr) -> sp.Expr:
     return factor * rest
 
 
-def text(node: Chord | Rise, name: str, used: list[str], moved: str = "") -> str:
-    """Source of `name(A, B, apart, tilt, T)` or `name(A, B, T, U)` by the functions of its parts and their tables;
-    moved: the function of difference quotients, where these serve."""
-    if isinstance(node, Rise):
+def text(node: UnequalDistanceRatio | DividedDifference, name: str, used: list[str], moved: str = "") -> str:
+    """Source of `name(A, B, apart, norm_angle, T)` or `name(A, B, T, U)` by the functions of its parts and their
+    tables; moved: the function of difference quotients, where these serve."""
+    if isinstance(node, DividedDifference):
         slope = _mean_and_slope(node.function)[1]
         if slope.is_number:
             return f"def {name}(A, B, *tables):\n    return {float(slope)!r}\n"
         return _RISE.format(name=name, value=used[0], slope=used[1], nodes=_nodes(8), octave=OCTAVE, steps=STEPS)
-    if moved and not isinstance(node, Turn):
-        return difference_quotients.of_chord(name, moved)
+    if moved and not isinstance(node, DirectionRatio):
+        return difference_quotients.of_unequal_ratio(name, moved)
     if moved:
         grown, held = _growth(node, used[1:])
-        return difference_quotients.of_turn(name, moved, used[0], ("T", *held), f"{grown} * (s + t)")
+        return difference_quotients.of_direction_ratio(name, moved, used[0], ("T", *held), f"{grown} * (s + t)")
     second, product, slope, *more = used
-    turns, moving = isinstance(node, Turn), _moving(node.function)
+    of_directions, moving = isinstance(node, DirectionRatio), _moving(node.function)
     whole = _along(node, name) + _across(name, slope)
     opposite = "gap > 1.0" if parity.of_function(moving) == 1 else "False"
     far, whole_size = "left = size - 2.0 * q", f"{second}(A, T) + {second}(B, T)"
     norms, tables = f"{name}_along(s, t, between)", ["T"]
-    if turns:
+    if of_directions:
         constant = node.function - moving
         if constant != 0:  # ⟨f f⟩ of f = h + constant
             mean, tables = more.pop(), ["T", "M"]
@@ -111,15 +121,16 @@ def text(node: Chord | Rise, name: str, used: list[str], moved: str = "") -> str
     return whole + _WHOLE.format(
         name=name, product=product, faint=FAINT, close=CLOSE, rate=_rate(node.function), opposite=opposite, far=far,
         size=whole_size, kept=KEPT, norms=norms, tables=", ".join(tables),
-        sizes=f"one, other = {name}_sizes(A, B, T)" if turns else "pass",
-        nothing="not one * other > 0.0" if turns else "False",
+        sizes=f"one, other = {name}_sizes(A, B, T)" if of_directions else "pass",
+        nothing="not one * other > 0.0" if of_directions else "False",
     )  # fmt: skip
 
 
-def _growth(node: Turn, used: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Source of (⟨f²⟩ - ⟨f²⟩)/(A - B), and the tables it reads; used: the function of a `Rise`, if there is one."""
-    own, factor = _grown(node), float(rise(node.square, K_aa, K_bb).as_independent(Rise)[0])
-    if not isinstance(own, Rise):
+def _growth(node: DirectionRatio, used: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Source of (⟨f²⟩ - ⟨f²⟩)/(A - B), and the tables it reads; used: the function of a
+    `DividedDifference`, if there is one."""
+    own, factor = _grown(node), float(divided_difference(node.square, K_aa, K_bb).as_independent(DividedDifference)[0])
+    if not isinstance(own, DividedDifference):
         return f"{factor!r} * 1.0", ()
     held = GROWN[: len(parts(own))]
     return f"{factor!r} * {used[0]}({', '.join(('A', 'B', *held))})", held
@@ -159,19 +170,19 @@ def _rate(f: sp.Expr) -> float:
     return 0.0 if scale_free(f) else planes.resolved(f) ** -2
 
 
-def _along(node: Chord, name: str) -> str:
+def _along(node: UnequalDistanceRatio, name: str) -> str:
     """Source of the share of norms: ⟨((f(sx) - f(tx))/(s - t))²⟩, the exact difference s - t given beside s and t."""
     f = node.function
     plan, rules = difference_quotients.plan_of(f, pieces(f, Z[0]).diff().expr), planes.plan(_product(node))
     points = sorted({0.0, *(abs(k) for k in rules.kinks[0])})
-    turned = isinstance(node, Turn)
-    value = "share * {0} - less * {1}_f({2}t * x)" if turned else "{0}"
+    of_directions = isinstance(node, DirectionRatio)
+    value = "share * {0} - less * {1}_f({2}t * x)" if of_directions else "{0}"
     call = "{1}x * {0}_quotient({1}s * x, {1}t * x, {1}apart * x)"
     head = f"{name}_P = np.array({points!r})\n"
     return difference_quotients.quotient(plan, name) + head + _ALONG.format(
         name=name,
-        more=", one, other, grown" if turned else "",
-        before=_SHARES if turned else "",
+        more=", one, other, grown" if of_directions else "",
+        before=_SHARES if of_directions else "",
         right=value.format(call.format(name, ""), name, ""),
         left=value.format(call.format(name, "-"), name, "-"),
         step=1.5 * rules.step,
@@ -216,10 +227,10 @@ def _across(name: str, slope: str) -> str:
     return f"def {name}_across(A, B, s, t, gap, near):\n{mean_of_slopes(call, 12)}\n\n"
 
 
-_WHOLE = """def {name}(A, B, apart, tilt, {tables}):
+_WHOLE = """def {name}(A, B, apart, norm_angle, {tables}):
     A, B = max(A, 1e-290), max(B, 1e-290)
     s, t = math.sqrt(A), math.sqrt(B)
-    norms, turns = math.sin(tilt) ** 2, _cos(tilt) ** 2
+    norms, turns = math.sin(norm_angle) ** 2, _cos(norm_angle) ** 2
     gap = min(0.5 * turns * apart / (s * t), 2.0)
     {sizes}
     if {nothing}:
@@ -233,7 +244,7 @@ _WHOLE = """def {name}(A, B, apart, tilt, {tables}):
         {far}
         if left > {kept!r} * size:
             return left / apart
-    between = math.sin(tilt) * math.sqrt(apart)
+    between = math.sin(norm_angle) * math.sqrt(apart)
     total = norms * {norms} if norms > 0.0 else 0.0
     if turns > 0.0:
         total += turns * {name}_across(A, B, s, t, gap, near)
@@ -247,6 +258,6 @@ _SIZES = """def {name}_sizes(A, B, T):
 """
 
 
-def _product(node: Chord) -> Average:
-    (found,) = stretch_parts(Stretch(Integrand(_moving(node.function)), K, distance))[1].atoms(Average)
+def _product(node: UnequalDistanceRatio) -> Average:
+    (found,) = distance_ratio_parts(DistanceRatio(Integrand(_moving(node.function)), K, distance))[1].atoms(Average)
     return found

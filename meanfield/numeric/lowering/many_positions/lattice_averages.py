@@ -1,4 +1,4 @@
-"""Averages of a formula of several nodes by a lattice rule: any `Group`, for one input and for two.
+"""Averages of a formula of several nodes by a lattice rule: any `GroupAverage`, for one input and for two.
 
 F and its slopes are written out by forward differentiation of the formula, so maxima, moduli and cases need no normal
 form. The points are a Korobov lattice of up to eight dimensions under the baker's transformation, which makes the rule
@@ -26,15 +26,15 @@ from meanfield.numeric.lowering.text.helpers import helpers_for
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.symbolic.averages.nodes import group_functions
 from meanfield.symbolic.averages.nodes.group_functions import (
-    CHORD,
+    DIFFERENCE,
     PRODUCT,
     RADIAL,
-    RISE,
+    RATIO,
     SECOND,
     SLOPE,
     SLOPES,
-    STRETCH,
-    Group,
+    UNEQUAL_RATIO,
+    GroupAverage,
 )
 
 POINTS, GENERATOR = 131071, 15913  # a prime, and a factor good in two, four, six and eight dimensions
@@ -56,33 +56,34 @@ def normals(move: int = MOVES[0]) -> np.ndarray:
     return np.array([np.roll([inverse(t) for t in 1.0 - np.abs(2.0 * u - 1.0)], -move)])
 
 
-def text(node: Group, name: str) -> str:
-    """Source of `name(V, T)`, `name(K_aa, K_ab, K_bb, T)` or its like of a stretch, a chord, a rise; T: `normals`."""
-    n, what = node.nodes, node.what
-    if what == group_functions.RISE:
+def text(node: GroupAverage, name: str) -> str:
+    """Source of `name(V, T)`, `name(K_aa, K_ab, K_bb, T)` or its like of a ratio of distances, a divided
+    difference; T: `normals`."""
+    n, which = node.nodes, node.which
+    if which == group_functions.DIFFERENCE:
         own = "".join(text(node.over((K,), w), f"{name}_{k}") for k, w in (("value", SECOND), ("radial", RADIAL)))
         return own + _RISE.format(name=name, nodes=tuple((0.5 + 0.5 * float(x), 0.5 * float(w)) for x, w in _FOUR))
     f = pieces(node.function, Z[0])
     out = planes.function_text(f.expr, f"{name}_f")
-    sloped = what in (SLOPE, RADIAL, SLOPES, STRETCH, CHORD)
+    sloped = which in (SLOPE, RADIAL, SLOPES, RATIO, UNEQUAL_RATIO)
     if sloped:
         out += planes.function_text(f.diff().expr, f"{name}_d")
     out += _formula_text(node, f"{name}_F", sloped)
-    pairs = what in (PRODUCT, SLOPES, STRETCH, CHORD)
+    pairs = which in (PRODUCT, SLOPES, RATIO, UNEQUAL_RATIO)
     factors = [pow(GENERATOR, j, POINTS) for j in range(2 * n if pairs else n)]
     draws = [f"g{j} = drawn[(k * {a} + {OFFSETS[j]}) % {POINTS}]" for j, a in enumerate(factors)]
     head = {
-        STRETCH: "V, apart, T",
-        CHORD: "A, B, apart, tilt, T",
+        RATIO: "V, apart, T",
+        UNEQUAL_RATIO: "A, B, apart, norm_angle, T",
         PRODUCT: "K_aa, K_ab, K_bb, T",
         SLOPES: "K_aa, K_ab, K_bb, T",
-    }.get(what, "V, T")
+    }.get(which, "V, T")
     body = ["total = 0.0"]
     if not pairs:
         body += ["s = math.sqrt(max(V, 0.0))"]
         places = [[f"z{i} = s * g{i}" for i in range(n)]]
     else:
-        if what == STRETCH:
+        if which == RATIO:
             body += [
                 "V = max(V, 1e-290)",
                 "gap = min(0.5 * apart / V, 2.0)",
@@ -91,13 +92,13 @@ def text(node: Group, name: str) -> str:
                 "if near:",
                 "    p, m = 1.0, 0.0",
             ]
-        elif what == CHORD:
+        elif which == UNEQUAL_RATIO:
             body += [
                 "s, t = math.sqrt(max(A, 1e-290)), math.sqrt(max(B, 1e-290))",
-                "gap = min(0.5 * _cos(tilt) ** 2 * apart / (s * t), 2.0)",
+                "gap = min(0.5 * _cos(norm_angle) ** 2 * apart / (s * t), 2.0)",
                 f"near = apart < {CLOSE!r} * s * t",
                 "p, m = math.sqrt(1.0 - 0.5 * gap), math.sqrt(0.5 * gap)",
-                "along, across = p * math.sin(tilt) * math.sqrt(apart), m * (s + t)",
+                "along, across = p * math.sin(norm_angle) * math.sqrt(apart), m * (s + t)",
             ]
         else:  # c = ±(1 - gap), of mean and half the difference
             body += [
@@ -129,14 +130,14 @@ def text(node: Group, name: str) -> str:
         RADIAL: [f"total += F0 * ({' + '.join(f'z{i} * h{i}_0' for i in range(n))})"],
         PRODUCT: ["total += F0 * F1"],
         SLOPES: [f"total += {dot}"],
-        STRETCH: [f"total += ({dot}) * apart if near else (F0 - F1) * (F0 - F1)"],
-        CHORD: [f"total += ({moved}) ** 2 if near else (F0 - F1) * (F0 - F1)"],
-    }[what]
+        RATIO: [f"total += ({dot}) * apart if near else (F0 - F1) * (F0 - F1)"],
+        UNEQUAL_RATIO: [f"total += ({moved}) ** 2 if near else (F0 - F1) * (F0 - F1)"],
+    }[which]
     end = f"total / {POINTS}"
-    if what == CHORD:
+    if which == UNEQUAL_RATIO:
         body += ["if apart <= 0.0:", "    near, apart, along, across = True, 1.0, 1.0, 0.0"]
         end = f"total / {POINTS} / apart"
-    if what == STRETCH:
+    if which == RATIO:
         body += ["if apart <= 0.0:", "    near, apart = True, 1.0"]
         end = f"total / {POINTS} / apart"
     lines = [f"def {name}({head}):", *(f"    {t}" for t in body), "    drawn = T[0]", f"    for k in range({POINTS}):"]
@@ -156,26 +157,26 @@ _RISE = """def {name}(A, B, T):
 """
 
 
-def error(node: Group, source: str, name: str) -> float:
+def error(node: GroupAverage, source: str, name: str) -> float:
     """The error of the rule: the largest relative difference between shifts of the lattice.
 
     Raises: MeanFieldError where the rule does not see the average.
     """
-    if node.what in (CHORD, RISE):  # made of what these measure
-        other = node.over((K, distance), STRETCH) if node.what == CHORD else node.over((K,), RADIAL)
+    if node.which in (UNEQUAL_RATIO, DIFFERENCE):  # made of what these measure
+        other = node.over((K, distance), RATIO) if node.which == UNEQUAL_RATIO else node.over((K,), RADIAL)
         return error(other, text(other, name), name)
     f, worst = _compiled(source, name), 0.0
-    scale = None if node.what not in (group_functions.MEAN, RADIAL) else node.of(SECOND)
+    scale = None if node.which not in (group_functions.MEAN, RADIAL) else node.of(SECOND)
     size = _compiled(text(scale, name), name) if scale is not None else None
     for V in SAMPLES:
-        for gap in GAPS if node.what > RADIAL else GAPS[:1]:
-            at: tuple[float, ...] = (V,) if node.what < PRODUCT else (V, V * (1 - gap), V)
-            at = (V, 2 * V * gap) if node.what == STRETCH else at
+        for gap in GAPS if node.which > RADIAL else GAPS[:1]:
+            at: tuple[float, ...] = (V,) if node.which < PRODUCT else (V, V * (1 - gap), V)
+            at = (V, 2 * V * gap) if node.which == RATIO else at
             own, *others = (f(*at, normals(s)) for s in MOVES)
-            if node.what in (PRODUCT, SLOPES):  # in units of full correlation, where signs cancel
+            if node.which in (PRODUCT, SLOPES):  # in units of full correlation, where signs cancel
                 unit = f(V, V, V, normals())
             elif size is not None:
-                unit = size(V, normals()) if node.what == RADIAL else math.sqrt(size(V, normals()))
+                unit = size(V, normals()) if node.which == RADIAL else math.sqrt(size(V, normals()))
             else:
                 unit = own
             if unit:
@@ -202,7 +203,7 @@ def _compiled(source: str, name: str):
 # ---------------------------------------------------------------------------------------------------- the formula
 
 
-def _formula_text(node: Group, name: str, sloped: bool) -> str:
+def _formula_text(node: GroupAverage, name: str, sloped: bool) -> str:
     """Source of `name(w0, w1, …)`: F, and with it ∂F/∂w_i where they are asked for."""
     tape = _Tape(node.nodes)
     value, slopes = tape.of(node.formula)
@@ -304,8 +305,8 @@ class _Tape:
         return f"{self.of(where.lhs)[0]} {signs[type(where)]} {self.of(where.rhs)[0]}"
 
 
-@lowers(Group)
-def _lowered(functions: Functions, shape: Group, written: Sequence[sp.Expr]) -> None:
+@lowers(GroupAverage)
+def _lowered(functions: Functions, shape: GroupAverage, written: Sequence[sp.Expr]) -> None:
     name = functions.name(shape, "group")
     source = text(shape, name)
     missed = error(shape, source, name)

@@ -1,4 +1,4 @@
-"""Averages over the largest of φ at n nodes for any φ: `Largest`, for one input and for two of any norms.
+"""Averages over the largest of φ at n nodes for any φ: `MaximumAverage`, for one input and for two of any norms.
 
 The largest lies below t with probability F(t)^n, F(t) = P(φ(z) ≤ t), and at two inputs below s and t with F₂(s, t)^n.
 Where φ goes up and down {φ ≤ t} is a union of intervals between its branches' inverses, so that F is a sum of normal
@@ -33,7 +33,7 @@ from meanfield.numeric.quadrature import evaluation
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.symbolic.averages.node import Average, Integrand
 from meanfield.symbolic.averages.nodes import group_functions
-from meanfield.symbolic.averages.nodes.maxima import Largest
+from meanfield.symbolic.averages.nodes.maxima import MaximumAverage
 
 NEAREST = 1e-12  # 1 - c below which averages are followed to c = 1 by their powers of it
 MOST = 80  # branches within reach: more of them limit K
@@ -44,7 +44,7 @@ USABLE = 1e-3  # a larger measured error is refused
 FLOOR = 1e-13
 
 
-def core(node: Largest, name: str) -> tuple[str, float]:
+def core(node: MaximumAverage, name: str) -> tuple[str, float]:
     """(source of `name_one(V, fine)` and `name_two(A, B, gap, negative, fine)`, the largest variance it reaches)."""
     f = pieces(node.function, Z[0])
     marks, before, after, reach = _branches(node.function)
@@ -59,26 +59,26 @@ def core(node: Largest, name: str) -> tuple[str, float]:
     return out, (reach / REACH) ** 2
 
 
-def text(node: Largest, name: str, core: str) -> str:
+def text(node: MaximumAverage, name: str, core: str) -> str:
     """Source of the function of a node by those of its `core`."""
     one = {group_functions.MEAN: 0, group_functions.SECOND: 1, group_functions.SLOPE: 2, group_functions.RADIAL: 3}
-    if node.what in one:
-        return f"def {name}(V):\n    return {core}_one(V, 0)[{one[node.what]}]\n"
+    if node.which in one:
+        return f"def {name}(V):\n    return {core}_one(V, 0)[{one[node.which]}]\n"
     return {
         group_functions.PRODUCT: _PRODUCT,
         group_functions.SLOPES: _SLOPES,
-        group_functions.STRETCH: _STRETCH,
-        group_functions.CHORD: _CHORD,
-        group_functions.RISE: _RISE.replace(
+        group_functions.RATIO: _DISTANCE_RATIO,
+        group_functions.UNEQUAL_RATIO: _UNEQUAL_DISTANCE_RATIO,
+        group_functions.DIFFERENCE: _RISE.replace(
             "NODES", repr(tuple((0.5 + 0.5 * float(x), 0.5 * float(w)) for x, w in _RULE))
         ),
-    }[node.what].format(name=name, core=core, nearest=NEAREST, jumps=bool(pieces(node.function, Z[0]).jumps()))
+    }[node.which].format(name=name, core=core, nearest=NEAREST, jumps=bool(pieces(node.function, Z[0]).jumps()))
 
 
 _RULE = list(zip(*gauss_legendre(8)))
 
 
-def error(node: Largest, source: str, name: str, limit: float) -> float:
+def error(node: MaximumAverage, source: str, name: str, limit: float) -> float:
     """The error of the rule at sample states: its largest difference from one with other nodes and finer panels.
 
     Raises: MeanFieldError where it does not see the averages.
@@ -104,7 +104,7 @@ def error(node: Largest, source: str, name: str, limit: float) -> float:
     return float(worst)
 
 
-def _product(node: Largest):
+def _product(node: MaximumAverage):
     f = node.function
     return Average(Integrand(f * f.xreplace({Z[0]: Z[1]})), sp.Tuple(K_aa, K_ab, K_bb), sp.Tuple(0, 0), sp.Tuple())
 
@@ -135,19 +135,19 @@ def _branches(phi: sp.Expr) -> tuple[list[float], list[float], list[float], floa
             def at(t: float) -> float:
                 return float(evaluation.evaluate(slope, np.array([t]))[0])
 
-            turn = brentq(at, z[i], z[j], xtol=1e-15, rtol=8.9e-16)
-            if all(abs(turn - b) > 1e-9 * max(1.0, abs(b)) for b in breaks):  # else it is a kink on the grid
-                marks.append(turn)
+            extremum = brentq(at, z[i], z[j], xtol=1e-15, rtol=8.9e-16)
+            if all(abs(extremum - b) > 1e-9 * max(1.0, abs(b)) for b in breaks):  # else it is a kink on the grid
+                marks.append(extremum)
     marks = sorted(marks)
-    turns = sorted(abs(m) for m in marks)
-    reach = float(z[-1]) if len(turns) < MOST else turns[MOST - 1]
+    extrema = sorted(abs(m) for m in marks)
+    reach = float(z[-1]) if len(extrema) < MOST else extrema[MOST - 1]
     marks = [m for m in marks if abs(m) <= reach]
     before, after = [], []
     for m in marks:
         sides = [value(f, m, side) for side in (-1, 1)]
         before.append(sides[0])
         after.append(sides[1])
-    return marks, before, after, reach if waves[0] or len(turns) >= MOST else math.inf
+    return marks, before, after, reach if waves[0] or len(extrema) >= MOST else math.inf
 
 
 def value(f, m: float, side: int) -> float:
@@ -488,7 +488,7 @@ _SLOPES = f"""def {{name}}(K_aa, K_ab, K_bb, sine2):
     slope = {{core}}_one(K_aa, 0)[2]
     return slope + (near - slope) * math.sqrt(gap / {{nearest!r}})
 """
-_STRETCH = """def {name}(V, apart):
+_DISTANCE_RATIO = """def {name}(V, apart):
     gap = min(0.5 * apart / max(V, 1e-290), 2.0)
     if gap >= {nearest!r}:
         return {core}_two(V, V, gap, False, 0)[0] / apart
@@ -498,9 +498,9 @@ _STRETCH = """def {name}(V, apart):
     slope = {core}_one(V, 0)[2]
     return slope + (near - slope) * math.sqrt(gap / {nearest!r})
 """
-_CHORD = """def {name}(A, B, apart, tilt):
+_UNEQUAL_DISTANCE_RATIO = """def {name}(A, B, apart, norm_angle):
     s, t = math.sqrt(max(A, 1e-290)), math.sqrt(max(B, 1e-290))
-    norms, turns = math.sin(tilt) ** 2, _cos(tilt) ** 2
+    norms, turns = math.sin(norm_angle) ** 2, _cos(norm_angle) ** 2
     if apart < 2e-14 * s * t:
         here = {core}_one(A, 0)
         return norms * here[4] + turns * here[2]
@@ -519,8 +519,8 @@ _RISE = """def {name}(A, B):
 """
 
 
-@lowers(Largest)
-def _lowered(functions: Functions, shape: Largest, written: Sequence[sp.Expr]) -> None:
+@lowers(MaximumAverage)
+def _lowered(functions: Functions, shape: MaximumAverage, written: Sequence[sp.Expr]) -> None:
     key = sp.Tuple(shape.args[0], shape.args[1])  # what its averages have in common
     if key not in functions.names:
         shared = functions.name(key, "nodes")
@@ -531,5 +531,5 @@ def _lowered(functions: Functions, shape: Largest, written: Sequence[sp.Expr]) -
     shared = functions.names[key]
     of_two = len(shape.variables) == 3
     name = functions.name(shape, "pair" if of_two else "group")
-    cost = PAIR_WEIGHT if shape.what > group_functions.RADIAL else DIRECT_WEIGHT
+    cost = PAIR_WEIGHT if shape.which > group_functions.RADIAL else DIRECT_WEIGHT
     functions.add(name, text(shape, name, shared), f"{name} = {shape}", 0.0, cost, sine2=of_two)

@@ -55,16 +55,16 @@ _TWO_ROWS = """def {name}(V, D, T):
         y = {thirds!r} * math.log1p(V)
         panel = min(int(y), 2)
         return {name}_at(panel * {step}, y - panel, {share}, T)
-{turned}    if D <= {D1!r}:
+{mirrored}    if D <= {D1!r}:
         return {name}_at({near}, math.sqrt({V1!r} / V), {ratio!r} * math.log1p(D), T){near_scale}
     return {name}_at({far}, math.sqrt({D1!r} / D), {turn!r} * math.asin(math.sqrt(0.5 * D / V)), T){far_scale}
 """
-_TURNED = """    if D > V:
+_MIRRORED = """    if D > V:
         E = 2.0 * V - D
         if E <= {D1!r}:
-            return {name}_at({near_turned}, math.sqrt({V1!r} / V), {ratio!r} * math.log1p(E), T){near_turned_scale}
+            return {name}_at({near_mirrored}, math.sqrt({V1!r} / V), {ratio!r} * math.log1p(E), T){near_mirrored_scale}
         angle = {turn!r} * math.asin(math.sqrt(0.5 * E / V))
-        return {name}_at({far_turned}, math.sqrt({D1!r} / E), angle, T){far_turned_scale}
+        return {name}_at({far_mirrored}, math.sqrt({D1!r} / E), angle, T){far_mirrored_scale}
 """
 _ONE_ROW = """def {name}(V, T):
     # of one softmax row of {T} entries: three panels of log(1 + V), then 1/sqrt(V)
@@ -76,11 +76,11 @@ _ONE_ROW = """def {name}(V, T):
         return {name}_at(panel * {cells}, y - panel, T)
     return {name}_at({end}, math.sqrt({V1!r} / V), T){scale}
 """
-_NEAR = {"value": "", "slope": " / math.sqrt(V)", "chord": " / math.sqrt(V)"}
-_FAR = {"value": "", "slope": " / (math.sqrt(V) * math.sqrt(D))", "chord": " / (math.sqrt(V) * math.sqrt(D))"}
-_NEAR_TURNED = {"value": " / math.sqrt(V)", "slope": " / math.sqrt(V)", "chord": " / V"}
-_FAR_TURNED = {
-    "value": " * math.sqrt(E / V)", "slope": " / (math.sqrt(V) * math.sqrt(E))", "chord": " / V"
+_NEAR = {"value": "", "slope": " / math.sqrt(V)", "quotient": " / math.sqrt(V)"}
+_FAR = {"value": "", "slope": " / (math.sqrt(V) * math.sqrt(D))", "quotient": " / (math.sqrt(V) * math.sqrt(D))"}
+_NEAR_MIRRORED = {"value": " / math.sqrt(V)", "slope": " / math.sqrt(V)", "quotient": " / V"}
+_FAR_MIRRORED = {
+    "value": " * math.sqrt(E / V)", "slope": " / (math.sqrt(V) * math.sqrt(E))", "quotient": " / V"
 }  # fmt: skip
 _ALONE = {
     "value": "", "slope": " / math.sqrt(V)", "growth": " / (V * math.sqrt(V))", "entropy": " / math.sqrt(V)"
@@ -105,12 +105,12 @@ def text(T: int, kind: str, two: bool, name: str) -> str:
         share = "0.5 + 0.5 * (math.log1p(D) - math.log1p(max(2.0 * V - D, 0.0))) / math.log1p(2.0 * V)"
     more = {
         "most": most, "beyond": most * (1.0 + 1e-9), "step": step, "share": share, "near": 3 * step, "far": 4 * step,
-        "ratio": 1.0 / float(np.log1p(frame.D1)), "turn": 1.0 / frame.turn, "near_turned": 5 * step,
-        "far_turned": 6 * step, "near_scale": _NEAR[kind], "far_scale": _FAR[kind],
-        "near_turned_scale": _NEAR_TURNED[kind], "far_turned_scale": _FAR_TURNED[kind],
+        "ratio": 1.0 / float(np.log1p(frame.D1)), "turn": 1.0 / frame.turn, "near_mirrored": 5 * step,
+        "far_mirrored": 6 * step, "near_scale": _NEAR[kind], "far_scale": _FAR[kind],
+        "near_mirrored_scale": _NEAR_MIRRORED[kind], "far_mirrored_scale": _FAR_MIRRORED[kind],
     }  # fmt: skip
-    turned = _TURNED.format(**common, **more) if T == 2 else ""
-    return (_AT + _TWO_ROWS).format(**common, **more, turned=turned)
+    mirrored = _MIRRORED.format(**common, **more) if T == 2 else ""
+    return (_AT + _TWO_ROWS).format(**common, **more, mirrored=mirrored)
 
 
 @lru_cache(maxsize=1)
@@ -153,7 +153,7 @@ def tables(T: int) -> Tables:
 @lowers(Overlap)
 def _lowered(functions: Functions, shape: Overlap, written: Sequence[sp.Expr]) -> None:
     name = functions.name(shape, "overlap")
-    T, two = int(shape.entries), shape.apart != 0
+    T, two = int(shape.entries), shape.distance != 0
     found = tables(T)
     held = found.pairs if two else found.alone
     if shape.kind not in held:

@@ -22,7 +22,7 @@ from meanfield.numeric.lowering.assembly import lower
 from meanfield.numeric.phases.maps.float_maps import FLAT, FloatMap, Mapped, Numbers, layer
 from meanfield.numeric.phases.maps.scalar_map import GridMap
 from meanfield.numeric.phases.neutrality import CurveInK
-from meanfield.symbolic.averages.nodes.group_functions import Group
+from meanfield.symbolic.averages.nodes.group_functions import GroupAverage
 from meanfield.symbolic.criticality.phases import inside_averages
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursions.block_recursions import one_dense
@@ -46,7 +46,7 @@ class SampledMap(FloatMap):
         step, chi = self.recursion["K"], self.recursion["J"]
         if chi.has(sp.oo):
             raise MeanFieldError("χ_J is infinite everywhere here: φ or the Pool jumps, and there is no line.")
-        nodes = {g: sp.Dummy("g") for e in (step, chi) for g in e.atoms(Group)}
+        nodes = {g: sp.Dummy("g") for e in (step, chi) for g in e.atoms(GroupAverage)}
         flat = sp.expand(step.xreplace(nodes) - (sigma_b**2 if step.has(sigma_b) else 0))  # a batch shares its biases
         mu = [s for s in self.recursion.parameters if s not in (sigma_w, sigma_b) and s.name not in ("Q0", "c0")]
         scaled = sp.expand(flat.subs(sigma_w, 2) - 4 * flat.subs(sigma_w, 1))
@@ -99,9 +99,9 @@ class SampledMap(FloatMap):
             signs = self._signs(logs[:, None], own)
             way = self._signs(first, own)
             inside = (logs[:, None] - first) * way > 0
-            turned = inside & (signs == -way)
-            j = np.where(way > 0, turned.argmax(axis=0), logs.size - 1 - turned[::-1].argmax(axis=0))
-            met = turned.any(axis=0)
+            crossed = inside & (signs == -way)
+            j = np.where(way > 0, crossed.argmax(axis=0), logs.size - 1 - crossed[::-1].argmax(axis=0))
+            met = crossed.any(axis=0)
             low, high = np.where(way == 0, first, logs[np.clip(j - way, 0, logs.size - 1)]), logs[j]
             low = np.where((first - low) * way > 0, first, low)  # K¹ lies in the very cell
             for _ in range(ENOUGH):

@@ -24,14 +24,14 @@ def weak_pair(
     value, error, scale = product_averages(slopes, cov, (1, 1), highest, grid)
     added = np.zeros_like(scale)
     for one, two in ((0, 1), (1, 0)):
-        turned = cov[[one, two]][:, [one, two]]
+        swapped = cov[[one, two]][:, [one, two]]
         for i, s in enumerate(slopes.breaks):
             for r in range(highest):
                 deltas = [(k, slopes.jumps[i, k]) for k in range(highest) if slopes.jumps[i, k] != 0]
                 orders = [(k + 1 + r, step) for k, step in deltas if k + 1 + r <= highest]
                 if not orders:
                     continue
-                against = _against(slopes, turned, float(s), r, highest, grid)
+                against = _against(slopes, swapped, float(s), r, highest, grid)
                 for order, step in orders:
                     part = step * against
                     if one == 0:

@@ -1,4 +1,4 @@
-r"""Overlaps of softmax rows in doubles: Φ = ⟨Σ_s A_s A'_s⟩, its slope and chord in the covariance, the entropy.
+r"""Overlaps of softmax rows in doubles: Φ = ⟨Σ_s A_s A'_s⟩, its slope and quotient in the covariance, the entropy.
 
 A and A' are softmaxes of T normals of variance V; the pairs (z_s, z'_s) are independent, of covariance C = V - D. D is
 what is given, so that rows which nearly agree keep their digits. How the integrals are taken is said in
@@ -25,16 +25,16 @@ from meanfield.numeric.quadrature.softmax.softmax_grids import (
     surprise,
 )
 
-KINDS = ("value", "slope", "chord", "by_V", "growth", "entropy")
+KINDS = ("value", "slope", "quotient", "by_V", "growth", "entropy")
 FULL, COARSE = 36.0, 30.0  # -log of what the rules leave out: of an answer, of one that measures its error
-CLOSE = 0.05  # D below which a chord is a mean of slopes, not a difference of values
+CLOSE = 0.05  # D below which a quotient is a mean of slopes, not a difference of values
 MOST = 3000  # points in one direction of a grid
 
 
 def softmax_average(kind: str, T: int, V, D=0.0) -> tuple[np.ndarray, np.ndarray]:
     """(values, errors) of an average of two softmax rows of T entries; V, D: arrays that broadcast.
 
-    kind: "value" Φ = ⟨Σ A_s A'_s⟩; "slope" ∂Φ/∂C; "chord" (Φ(V, V) - Φ(V, C))/D, the mean of slopes from C to V;
+    kind: "value" Φ = ⟨Σ A_s A'_s⟩; "slope" ∂Φ/∂C; "quotient" (Φ(V, V) - Φ(V, C))/D, the mean of slopes from C to V;
     "by_V" ∂Φ/∂V at fixed C; of one row (D = 0) "growth" dΦ(V, V)/dV and "entropy" -⟨Σ A_s log A_s⟩. V ≥ 0 a variance,
     C = V - D with |C| ≤ V a covariance. errors: absolute, by how much a coarser rule differs.
 
@@ -66,13 +66,13 @@ def number(kind: str, T: int, V: float, D: float = 0.0, L: float = FULL) -> floa
         return one_row(T, V, L)[3 if kind == "growth" else 4]
     if kind == "by_V":
         return one_row(T, V, L)[3] - one_row(T, V, L)[2] if D == 0.0 else two_rows(T, V, D, L, True)[3]
-    if kind == "chord" and D > 0.0:
-        return chord(T, V, D, L)
+    if kind == "quotient" and D > 0.0:
+        return quotient(T, V, D, L)
     found = one_row(T, V, L) if D == 0.0 else two_rows(T, V, D, L)
     return found[0 if kind == "value" else 2]
 
 
-def chord(T: int, V: float, D: float, L: float = FULL, close: float = CLOSE) -> float:
+def quotient(T: int, V: float, D: float, L: float = FULL, close: float = CLOSE) -> float:
     """(Φ(V, V) - Φ(V, V - D))/D for D > 0."""
     if D / close < 1.0:
         x, w = gauss_legendre(3)

@@ -1,4 +1,4 @@
-r"""Tables of softmax overlaps of one T: rectangles on which the logarithms of Φ, ∂_C Φ and the chord are polynomials.
+r"""Tables of softmax overlaps of one T: rectangles on which log Φ, log ∂_C Φ and log of the quotient are polynomials.
 
 Three rectangles hold every V and D. Up to V₁: by log(1 + V) and log(1 + D)/log(1 + νV), ν = T/(T - 1). Beyond it, with
 two scales, that of the softmax's own width and that of V: up to D₁ by 1/√V and log(1 + D), beyond D₁ by 1/√D and
@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from meanfield.numeric.quadrature.rules import chebyshev_to_power
-from meanfield.numeric.quadrature.softmax.overlaps import chord, number, two_rows
+from meanfield.numeric.quadrature.softmax.overlaps import number, quotient, two_rows
 
-PAIRS = ("value", "slope", "chord")
+PAIRS = ("value", "slope", "quotient")
 ALONE = ("value", "slope", "growth", "entropy")
 CELLS, DEGREE = 8, 9
 SHARP = 64  # entries below which slopes at close rows need finer rules
@@ -82,8 +82,8 @@ class TableFrame:
         out = [Rectangle(f"small {p}", *sizes[p], small(p), _flat) for p in range(3)]
         out += [Rectangle("near", 23 if slow else 19, 25, near, _near), Rectangle("far", 15, many, far, _far)]
         if T == 2:
-            out += [Rectangle("near, turned", 19, 24, _turned(near), _near_turned)]
-            out += [Rectangle("far, turned", 15, many, _turned(far), _far_turned)]
+            out += [Rectangle("near, mirrored", 19, 24, _mirrored(near), _near_mirrored)]
+            out += [Rectangle("far, mirrored", 15, many, _mirrored(far), _far_mirrored)]
         return out
 
 
@@ -111,21 +111,21 @@ def _far(kind: str, T: int, V: float, D: float) -> float:
     return 1.0 if kind == "value" else math.sqrt(V) * math.sqrt(D)
 
 
-def _near_turned(kind: str, T: int, V: float, D: float) -> float:
-    return V if kind == "chord" else math.sqrt(V)
+def _near_mirrored(kind: str, T: int, V: float, D: float) -> float:
+    return V if kind == "quotient" else math.sqrt(V)
 
 
-def _far_turned(kind: str, T: int, V: float, D: float) -> float:
+def _far_mirrored(kind: str, T: int, V: float, D: float) -> float:
     other = 2.0 * V - D
-    return V if kind == "chord" else math.sqrt(V / other) if kind == "value" else math.sqrt(V) * math.sqrt(other)
+    return V if kind == "quotient" else math.sqrt(V / other) if kind == "value" else math.sqrt(V) * math.sqrt(other)
 
 
-def _turned(variances: Callable[[float, float], Variances]) -> Callable[[float, float], Variances]:
-    def turned(a: float, b: float) -> Variances:
+def _mirrored(variances: Callable[[float, float], Variances]) -> Callable[[float, float], Variances]:
+    def mirrored(a: float, b: float) -> Variances:
         V, D = variances(a, b)
         return V, 2.0 * V - D
 
-    return turned
+    return mirrored
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _logarithms(T: int, one: Rectangle) -> np.ndarray:
         for j, b in enumerate(_points(one.columns)):
             V, D = one.variances(a, b)
             found = two_rows(T, V, D, L)
-            got = found[0], found[2], chord(T, V, D, L, CLOSE)
+            got = found[0], found[2], quotient(T, V, D, L, CLOSE)
             out[:, i, j] = [math.log(x * one.scale(kind, T, V, D)) for kind, x in zip(PAIRS, got)]
     return out
 

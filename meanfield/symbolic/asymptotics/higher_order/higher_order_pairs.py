@@ -33,7 +33,7 @@ from meanfield.symbolic.asymptotics.log_growth import Growth
 from meanfield.symbolic.asymptotics.schedules.branch import Branch
 from meanfield.symbolic.asymptotics.schedules.power_tails import tail
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
-from meanfield.symbolic.averages.expansions.closeness import stretch_powers
+from meanfield.symbolic.averages.expansions.closeness import distance_ratio_powers
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Exact, of, rational
 from meanfield.symbolic.series.exponents import NONE, NoHigherOrder
 from meanfield.symbolic.series.recurrences import balanced, differences
@@ -152,7 +152,7 @@ class PairTrial(Trial):
     def _smooth_terms(self) -> tuple[list[PairTerm], Key | None]:
         """Σ_p f_p(q) δ^p; its last one stands for what follows."""
         size, key = self._inside()
-        powers = stretch_powers(self.branch.phi.pieces.expr, VARIANCE, self.ends)
+        powers = distance_ratio_powers(self.branch.phi.pieces.expr, VARIANCE, self.ends)
         if self.leading.size(key) >= (0, 0, 0) and len(powers) > 1:
             raise NoHigherOrder(f"{APART}, and where φ is not homogeneous closer than φ bends; here they stay apart.")
         out, remainder, *_, last = [], None, max(powers)

@@ -22,7 +22,7 @@ from meanfield.symbolic.asymptotics.exponent_cells import Undecided
 from meanfield.symbolic.asymptotics.in_total_depth.total_equations import K_0, equal, in_t, k, linear, t
 from meanfield.symbolic.asymptotics.in_total_depth.total_marginal import marginal
 from meanfield.symbolic.asymptotics.in_total_depth.total_moves import Moves
-from meanfield.symbolic.asymptotics.in_total_depth.total_profile import EPS, Stretch, profile
+from meanfield.symbolic.asymptotics.in_total_depth.total_profile import EPS, DistanceRatio, profile
 from meanfield.symbolic.asymptotics.in_total_depth.total_scales import Scale
 from meanfield.symbolic.asymptotics.in_total_depth.total_tangents import slow_tangent, tangent
 from meanfield.symbolic.asymptotics.log_growth import CONSTANT, Growth, exponential, regular
@@ -192,7 +192,7 @@ class TotalSolver(Moves):
                     words += f"; of K/J: {error}"
         return Regime(K_, q, square, slope, J_, words, drive="total", quotients=quotients)
 
-    def _quotients(self, last: Stretch) -> tuple[tuple[str, Growth], ...]:
+    def _quotients(self, last: DistanceRatio) -> tuple[tuple[str, Growth], ...]:
         """G_w of both layers over J^{1,L}: K/J stays the power of L that it is when the feedback takes over."""
         beside, v, w = sp.expand(last.scale.kappa - last.J), self.branch.v, self.branch.w
         powers = (("G_w[1]", v), ("G_w[2]", w))

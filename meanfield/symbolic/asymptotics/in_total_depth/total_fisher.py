@@ -16,7 +16,7 @@ import sympy as sp
 from meanfield.base.symbols import L
 from meanfield.symbolic.asymptotics.in_total_depth.total_equations import t
 from meanfield.symbolic.asymptotics.in_total_depth.total_moves import Moves
-from meanfield.symbolic.asymptotics.in_total_depth.total_profile import EPS, S, Stretch, first_sign, profile
+from meanfield.symbolic.asymptotics.in_total_depth.total_profile import EPS, DistanceRatio, S, first_sign, profile
 from meanfield.symbolic.asymptotics.log_growth import Growth, regular
 from meanfield.symbolic.asymptotics.schedules.fisher import fisher_law
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
@@ -54,7 +54,7 @@ def _held(moves: Moves) -> list[str]:
     return [name for name, one in there.items() if one]
 
 
-def _factors(moves: Moves, one: Stretch) -> dict[str, sp.Expr]:
+def _factors(moves: Moves, one: DistanceRatio) -> dict[str, sp.Expr]:
     """The powers of L, as functions of s, of the local factors of G."""
     branch, scale = moves.branch, one.scale
     through = -one.scales.fall(branch.v)

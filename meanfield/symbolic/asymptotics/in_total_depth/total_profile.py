@@ -53,7 +53,7 @@ def first_sign(oracle: Oracle, e: sp.Expr) -> int:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class DistanceRatio:
     """From begin to end one set of terms makes K; all exponents are functions of s. J: the power of L in J at begin;
     r: that of what a scale adds to log J; flat: J's power per s, where every scale has one share; slow: whether K gains
     a logarithm on the stretch, which it has not where that begins."""
@@ -88,9 +88,9 @@ class Stretch:
         return sp.expand(a * self.scale.y + n * EPS)
 
 
-def profile(moves: Moves) -> list[Stretch]:
+def profile(moves: Moves) -> list[DistanceRatio]:
     """The stretches in their order. Raises: `Undecided` where the σ's decide powers, or an order that is not known."""
-    place, floor, J, found = sp.S.Zero, sp.S.Zero, sp.S.Zero, list[Stretch]()
+    place, floor, J, found = sp.S.Zero, sp.S.Zero, sp.S.Zero, list[DistanceRatio]()
     slow: sp.Expr | None = None  # c of K ~ c log l
     gained = False
     for _ in range(40):
@@ -123,7 +123,7 @@ def profile(moves: Moves) -> list[Stretch]:
             _require_powers(moves.oracle, place, r)
         flat = sp.S.Zero if scale.exploding or here.sign(r) != 0 else _share(moves, scales, scale)
         end = sp.S.One if scale.exploding else _end(moves.oracle, place, here.asked)
-        found.append(Stretch(place, end, scale, scales, J, r, flat, gained))
+        found.append(DistanceRatio(place, end, scale, scales, J, r, flat, gained))
         gained = False
         if end == 1:
             return found
@@ -215,7 +215,7 @@ def _require_powers(oracle: Oracle, place: sp.Expr, r: sp.Expr) -> None:
         raise Undecided("log J grows with every scale of l by a power of its logarithm; no law in L is derived")
 
 
-def share_of_scales(moves: Moves, one: Stretch) -> sp.Expr:
+def share_of_scales(moves: Moves, one: DistanceRatio) -> sp.Expr:
     """What log J gains per e-fold of l on a stretch, over L^r."""
     return _share(moves, one.scales, one.scale)
 

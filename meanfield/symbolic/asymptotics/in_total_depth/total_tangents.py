@@ -14,7 +14,7 @@ from meanfield.symbolic.asymptotics.in_total_depth.total_equations import K_0, e
 from meanfield.symbolic.asymptotics.in_total_depth.total_moves import Moves
 from meanfield.symbolic.asymptotics.in_total_depth.total_profile import (
     EPS,
-    Stretch,
+    DistanceRatio,
     first_sign,
     profile,
     share_of_scales,
@@ -69,7 +69,7 @@ def by_all_scales(moves: Moves, scale: Scale | None) -> Found:
     exponential of the largest sum of one scale. scale: how K moves at l = tL; None where it is c log L there."""
     stretches = profile(moves)
 
-    def level(one: Stretch) -> bool:
+    def level(one: DistanceRatio) -> bool:
         return first_sign(moves.oracle, one.at(one.r, one.begin) - one.at(one.r, one.end)) == 0
 
     largest, peak = None, stretches[0]

@@ -1,9 +1,9 @@
-r"""How averages of two inputs of one norm behave as the inputs come together: powers of apart = ⟨(z_a - z_b)²⟩ → 0.
+r"""How averages of two inputs of one norm behave as the inputs come together: powers of Δ = ⟨(z_a - z_b)²⟩ → 0.
 
-With Q_g = ⟨g(z_a) g(z_b)⟩ over variance V, dQ_g/d(apart) = -½ ⟨g′ g′⟩ (Price's theorem), and the stretch of f is the
-mean of Q_{f′} from 0 to apart. Where g jumps by Δ_b at b, g′ holds deltas, whose product is a density:
+With Q_g = ⟨g(z_a) g(z_b)⟩ over variance V, dQ_g/dΔ = -½ ⟨g′ g′⟩ (Price's theorem), and the distance ratio of f is
+the mean of Q_{f′} from 0 to Δ. Where g jumps by δ_b at b, g′ holds deltas, whose product is a density:
 
-    Q_g = ⟨g²⟩ - √apart·Σ Δ_b² e^{-b²/2V}/(2π√V) - ½ apart·(⟨g′²⟩ + Σ Δ_b p(b) (g′(b+) + g′(b-))) + …
+    Q_g = ⟨g²⟩ - √Δ·Σ δ_b² e^{-b²/2V}/(2π√V) - ½ Δ·(⟨g′²⟩ + Σ δ_b p(b) (g′(b+) + g′(b-))) + …
 
 with p the density of z; so half-integer powers enter at the first derivative that jumps. Source: derived here;
 [bias_and_trainability] (109), (110) are ReLU's first two terms.
@@ -17,20 +17,20 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Z, distance
 from meanfield.functions.piecewise import Pieces, at, pieces
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch
-from meanfield.symbolic.averages.nodes.pools import MaxStretch
+from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio
+from meanfield.symbolic.averages.nodes.pools import MaxDistanceRatio
 
 Powers = dict[sp.Expr, sp.Expr]
 T = sp.Symbol("t", positive=True)  # √(1 - c)
 
 
-def stretch_powers(f: sp.Expr, variance: sp.Expr, order: int = 2) -> Powers:
-    """power of apart → coefficient in ⟨(f(z_a) - f(z_b))²⟩/apart: to apart^order where f is smooth, else as far as one
+def distance_ratio_powers(f: sp.Expr, variance: sp.Expr, order: int = 2) -> Powers:
+    """power of Δ → coefficient in ⟨(f(z_a) - f(z_b))²⟩/Δ: to Δ^order where f is smooth, else as far as one
     order beyond its first half-integer power.
 
     Raises: MeanFieldError where f jumps or a derivative becomes infinite (|z|^{3/2}).
 
-    >>> stretch_powers(sp.Max(0, Z[0]), K)[sp.Rational(1, 2)]
+    >>> distance_ratio_powers(sp.Max(0, Z[0]), K)[sp.Rational(1, 2)]
     -1/(3*pi*sqrt(K))
     """
     p = pieces(f, Z[0])
@@ -77,9 +77,9 @@ def gap_powers(step: sp.Expr, order: int = 2) -> Powers:
     """power of 1 - c → coefficient, functions of K, in distance′/distance: 0, the first that does not vanish, and what
     is known beyond it, from the map `step` of the distance.
 
-    The recursion of several Dense nests stretches; each is expanded in the one inside it.
+    The recursion of several Dense nests such ratios; each is expanded in the one inside it.
     """
-    ratio = sp.expand(sp.cancel(step / distance) if not step.has(Stretch) else step / distance)
+    ratio = sp.expand(sp.cancel(step / distance) if not step.has(DistanceRatio) else step / distance)
     names: dict[sp.Symbol, sp.Expr] = {}
     last = [2 * order]
 
@@ -91,17 +91,17 @@ def gap_powers(step: sp.Expr, order: int = 2) -> Powers:
         return symbol
 
     def in_t(e: sp.Expr) -> sp.Expr:
-        """e with its stretches as polynomials in t, distance = 2K t²."""
+        """e with its distance ratios as polynomials in t, distance = 2K t²."""
         found = {}
-        for node in sorted(e.atoms(Stretch), key=str):  # outer ones hold inner ones, which stand beside them, too
-            apart = sp.expand(_truncated(in_t(node.apart), last[0] + 2))
-            lead = sp.expand(apart / T**2)
-            powers = node.powers() if isinstance(node, MaxStretch) else stretch_powers(
+        for node in sorted(e.atoms(DistanceRatio), key=str):  # outer ones hold inner ones, which stand beside them, too
+            in_powers = sp.expand(_truncated(in_t(node.distance), last[0] + 2))
+            lead = sp.expand(in_powers / T**2)
+            powers = node.powers() if isinstance(node, MaxDistanceRatio) else distance_ratio_powers(
                 node.function, node.variance, order
             )
             whole = sp.Add(*[named(c) * T ** (2 * q) * lead**q for q, c in powers.items()])
             halves = [q for q in powers if q.q == 2]
-            if isinstance(node, MaxStretch):
+            if isinstance(node, MaxDistanceRatio):
                 last[0] = 1
             last[0] = min([last[0], *(int(2 * q) + 1 for q in halves)])  # one order beyond the first is known
             found[node] = _truncated(whole, last[0])

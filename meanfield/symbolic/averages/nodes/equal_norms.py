@@ -1,4 +1,4 @@
-r"""`Stretch`: how much f moves two Gaussians of one variance apart, ⟨(f(z_a) - f(z_b))²⟩/⟨(z_a - z_b)²⟩.
+r"""`DistanceRatio`: how much f moves two Gaussians of one variance apart, ⟨(f(z_a) - f(z_b))²⟩/⟨(z_a - z_b)²⟩.
 
 The distance of two inputs is multiplied by it in every layer. It is a node of its own because the difference of the
 averages that it is made of, 2(⟨f²⟩ - ⟨f f⟩), loses every digit where the inputs come close; by Price's theorem it is
@@ -21,20 +21,20 @@ from meanfield.symbolic.averages.node import Average, Integrand, average, in_dig
 _NO_PARAMETERS = sp.Tuple()
 
 
-class Stretch(Defined):
-    r"""⟨(f(z_a) - f(z_b))²⟩/apart over two Gaussians of variance V with ⟨(z_a - z_b)²⟩ = apart, 0 ≤ apart ≤ 4V.
+class DistanceRatio(Defined):
+    r"""⟨(f(z_a) - f(z_b))²⟩/Δ over two Gaussians of variance V with ⟨(z_a - z_b)²⟩ = Δ, 0 ≤ Δ ≤ 4V.
 
-    Build it with `stretch(f, V, apart)`. At apart = 0 it is ⟨f′²⟩_V (∞ where f jumps). `doit()` gives the definition in
-    averages (closed where they close), `evalf(n)` digits.
+    Build it with `distance_ratio(f, V, distance)`. At Δ = 0 it is ⟨f′²⟩_V (∞ where f jumps). `doit()` gives the
+    definition in averages (closed where they close), `evalf(n)` digits.
     """
 
     is_nonnegative = True
     tex_letter = "S"
     is_ratio = True
 
-    def __new__(cls, body: Integrand, variance: sp.Expr, apart: sp.Expr, params: sp.Tuple = _NO_PARAMETERS) -> Self:
+    def __new__(cls, body: Integrand, variance: sp.Expr, distance: sp.Expr, params: sp.Tuple = _NO_PARAMETERS) -> Self:
         body, params = without_numbers(body, params)
-        made: Self = super().__new__(cls, body, sp.sympify(variance), sp.sympify(apart), params)
+        made: Self = super().__new__(cls, body, sp.sympify(variance), sp.sympify(distance), params)
         return made
 
     @property
@@ -51,7 +51,7 @@ class Stretch(Defined):
         return self.args[1]
 
     @property
-    def apart(self) -> sp.Expr:
+    def distance(self) -> sp.Expr:
         return self.args[2]
 
     @property
@@ -61,7 +61,7 @@ class Stretch(Defined):
     @property
     def paired(self) -> Paired | None:
         V = self.variance
-        return Paired("stretch", self.function, (V, V), (V, self.apart, V))
+        return Paired("distance_ratio", self.function, (V, V), (V, self.distance, V))
 
     @property
     def second(self) -> sp.Expr:
@@ -71,20 +71,20 @@ class Stretch(Defined):
     @property
     def product(self) -> sp.Expr:
         """⟨f(z_a) f(z_b)⟩."""
-        f, covariance = self.function, self.variance - self.apart / 2
+        f, covariance = self.function, self.variance - self.distance / 2
         return average(f * f.xreplace({Z[0]: Z[1]}), (self.variance, covariance, self.variance))
 
     @property
     def slope(self) -> sp.Expr:
-        """⟨f′²⟩, what is left at apart = 0; ∞ where f jumps."""
+        """⟨f′²⟩, what is left at Δ = 0; ∞ where f jumps."""
         f = pieces(self.function, Z[0])
         return sp.oo if f.jumps() else average(f.diff().map(lambda e: e**2).expr, self.variance)
 
     def definition(self) -> sp.Expr:
-        """2(⟨f²⟩ - ⟨f f⟩)/apart, in averages; not divided where it is no ratio."""
+        """2(⟨f²⟩ - ⟨f f⟩)/Δ, in averages; not divided where it is no ratio."""
         if not self.is_ratio:
-            return sp.S.Zero if self.apart == 0 else 2 * (self.second - self.product)
-        return self.slope if self.apart == 0 else 2 * (self.second - self.product) / self.apart
+            return sp.S.Zero if self.distance == 0 else 2 * (self.second - self.product)
+        return self.slope if self.distance == 0 else 2 * (self.second - self.product) / self.distance
 
     def in_closed_form(self) -> sp.Expr:
         found = self.doit()
@@ -93,28 +93,28 @@ class Stretch(Defined):
     def _eval_evalf(self, prec: int) -> sp.Expr | None:
         if not self.is_number:
             return None
-        if self.apart == 0:
+        if self.distance == 0:
             if not self.is_ratio:
                 return sp.S.Zero
             value = self.slope
             if value == sp.oo:
                 raise InfiniteAverage(f"{self} is infinite: the function jumps, and the inputs are the same.")
             return value._eval_evalf(prec)
-        share = sp.N(self.apart / self.variance, 15)
+        share = sp.N(self.distance / self.variance, 15)
         if not 0 < share <= 4 + 1e-9:
-            raise MeanFieldError(f"{self} needs 0 ≤ apart ≤ 4·variance, but their ratio is {share}.")
+            raise MeanFieldError(f"{self} needs 0 ≤ distance ≤ 4·variance, but their ratio is {share}.")
         lost = int(max(0, -sp.log(share, 2))) + 10
         return sp.N(self.definition(), int((prec + lost) / 3.3219) + 3)._eval_evalf(prec)
 
     def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         own = sp.Tuple(*[P_POSITIVE[i] if p.is_positive else P[i] for i, p in enumerate(self.params)])
         body = Integrand(in_digits(self.args[0].expr))
-        return Stretch(body, K, distance, own), (self.variance, self.apart, *self.params)
+        return DistanceRatio(body, K, distance, own), (self.variance, self.distance, *self.params)
 
     @property
     def law(self) -> tuple[sp.Expr, ...]:
         """What is printed of the two Gaussians."""
-        return self.variance, self.apart
+        return self.variance, self.distance
 
     def at_inputs(self) -> tuple[sp.Expr, sp.Expr]:
         """f at both inputs, as it is printed."""
@@ -136,7 +136,7 @@ class Stretch(Defined):
 
         def ends(body: str, write: Write) -> str:
             law = ",".join(map(write, self.law))
-            front = rf"\frac{{1}}{{{write(self.apart)}}} " if self.is_ratio else ""
+            front = rf"\frac{{1}}{{{write(self.distance)}}} " if self.is_ratio else ""
             return rf"{front}\left\langle \left( {body} \right)^{{2}} \right\rangle_{{{law}}}"
 
         return a - b, ends
@@ -147,15 +147,15 @@ class Stretch(Defined):
         return Separation(*self.args)
 
 
-class Separation(Stretch):
-    """⟨(f(z_a) - f(z_b))²⟩ itself: 0 at apart = 0, also where f jumps."""
+class Separation(DistanceRatio):
+    """⟨(f(z_a) - f(z_b))²⟩ itself: 0 at Δ = 0, also where f jumps."""
 
     is_ratio = False
 
 
 def as_printed(e: sp.Expr) -> sp.Expr:
     """distance·(⟨…⟩/distance) as ⟨…⟩."""
-    found = {s: s.separation() / s.apart for s in e.atoms(Stretch) if s.is_ratio}
+    found = {s: s.separation() / s.distance for s in e.atoms(DistanceRatio) if s.is_ratio}
     return sp.expand(e.xreplace(found), deep=False) if found else e
 
 
@@ -170,11 +170,11 @@ def without_numbers(body: Integrand, params: sp.Tuple) -> tuple[Integrand, sp.Tu
     return Integrand(pieces(f, Z[0]).expr), sp.Tuple(*[params[i] for i in rest])
 
 
-def stretch(f: sp.Expr, variance: sp.Expr, apart: sp.Expr) -> sp.Expr:
+def distance_ratio(f: sp.Expr, variance: sp.Expr, distance: sp.Expr) -> sp.Expr:
     """The node; constants and what is linear are taken out.
 
     >>> from meanfield.base.symbols import K, Z, distance
-    >>> stretch(3 * Z[0], K, distance)
+    >>> distance_ratio(3 * Z[0], K, distance)
     9
     """
     constant, f = essential(f)
@@ -183,7 +183,7 @@ def stretch(f: sp.Expr, variance: sp.Expr, apart: sp.Expr) -> sp.Expr:
     if f == Z[0]:
         return constant**2
     body, params = as_body(f)
-    return constant**2 * Stretch(body, variance, apart, params)
+    return constant**2 * DistanceRatio(body, variance, distance, params)
 
 
 def essential(f: sp.Expr) -> tuple[sp.Expr, sp.Expr]:

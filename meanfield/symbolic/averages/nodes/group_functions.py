@@ -1,9 +1,9 @@
 r"""Averages over any function F of the values φ(z_i) at n independent nodes: what a `Pool` of a formula needs.
 
 A formula that switches at planes only (ReLUs, maxima, moduli of their differences) closes by the rule of
-`closed_form`, for one input and, of two nodes, for two. Any other stays a `Group`: six averages over n independent
-Gaussians of one variance, or over n pairs of one covariance, that are lowered to lattice rules. Of F the value and the
-slopes ∂F/∂z_i are needed: with Price's theorem Σ_i⟨∂_iF ∂_iF′⟩ = ∂⟨F F′⟩/∂K_ab.
+`closed_form`, for one input and, of two nodes, for two. Any other stays a `GroupAverage`: six averages over n
+independent Gaussians of one variance, or over n pairs of one covariance, that are lowered to lattice rules. Of F the
+value and the slopes ∂F/∂z_i are needed: with Price's theorem Σ_i⟨∂_iF ∂_iF′⟩ = ∂⟨F F′⟩/∂K_ab.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import sympy as sp
 from sympy.printing.printer import Printer
 
 from meanfield.base.answers.results import MeanFieldError, NoClosedForm
-from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z, distance, tilt
+from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z, distance, norm_angle
 from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import SWITCHES, pieces
 from meanfield.symbolic.averages.base import Node, Typeset, Write
 from meanfield.symbolic.averages.closed_form import closed_form
 from meanfield.symbolic.averages.node import Integrand
 
-MEAN, SECOND, SLOPE, RADIAL, PRODUCT, SLOPES, STRETCH, CHORD, RISE = range(9)
+MEAN, SECOND, SLOPE, RADIAL, PRODUCT, SLOPES, RATIO, UNEQUAL_RATIO, DIFFERENCE = range(9)
 _SHOWN = (
-    "F", "F**2", "|dF|**2", "F*(z.dF)", "F_a*F_b", "dF_a.dF_b", "(F_a - F_b)**2/apart", "(F_a - F_b)**2/apart",
+    "F", "F**2", "|dF|**2", "F*(z.dF)", "F_a*F_b", "dF_a.dF_b", "(F_a - F_b)**2/distance", "(F_a - F_b)**2/distance",
     "(F_a**2 - F_b**2)/(K_aa - K_bb)",
 )  # fmt: skip
 _TEX = (
@@ -35,9 +35,10 @@ _TEX = (
 )  # fmt: skip
 
 
-class Group(Node):
-    """⟨F²⟩ and its like (`what`) for F = f(φ(z_1), …, φ(z_n)): over (V,), over (K_aa, K_ab, K_bb); of a stretch over
-    (V, apart), of a chord, its like at two norms, over (K_aa, K_bb, apart, tilt), of a rise over (K_aa, K_bb)."""
+class GroupAverage(Node):
+    """⟨F²⟩ and its like (`which`) for F = f(φ(z_1), …, φ(z_n)): over (V,), over (K_aa, K_ab, K_bb); a
+    distance ratio over (V, distance), at two norms over (K_aa, K_bb, distance, norm_angle), a divided difference over
+    (K_aa, K_bb)."""
 
     is_enclosed = False
 
@@ -46,10 +47,10 @@ class Group(Node):
         formula: Integrand,
         phi: Integrand,
         nodes: int | sp.Integer,
-        what: int | sp.Integer,
+        which: int | sp.Integer,
         variables: Iterable[sp.Expr],
     ) -> Self:
-        made: Self = super().__new__(cls, formula, phi, sp.Integer(nodes), sp.Integer(what), sp.Tuple(*variables))
+        made: Self = super().__new__(cls, formula, phi, sp.Integer(nodes), sp.Integer(which), sp.Tuple(*variables))
         return made
 
     @property
@@ -67,7 +68,7 @@ class Group(Node):
         return int(self.args[2])
 
     @property
-    def what(self) -> int:
+    def which(self) -> int:
         return int(self.args[3])
 
     @property
@@ -75,19 +76,21 @@ class Group(Node):
         return tuple(self.args[-1])
 
     def _eval_is_nonnegative(self) -> bool | None:
-        return True if self.what in (SECOND, SLOPE, STRETCH, CHORD) else None
+        return True if self.which in (SECOND, SLOPE, RATIO, UNEQUAL_RATIO) else None
 
-    def of(self, what: int) -> Group:
+    def of(self, which: int) -> GroupAverage:
         """Another average of the same F over the same variables."""
-        return self.over(self.variables, what)
+        return self.over(self.variables, which)
 
-    def over(self, variables: Iterable[sp.Expr], what: int | None = None) -> Group:
+    def over(self, variables: Iterable[sp.Expr], which: int | None = None) -> GroupAverage:
         """The same average over other variables."""
         formula, phi, nodes = self.args[:3]
-        return Group(formula, phi, nodes, self.what if what is None else what, variables)
+        return GroupAverage(formula, phi, nodes, self.which if which is None else which, variables)
 
     def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
-        plain = {STRETCH: (K, distance), CHORD: (K_aa, K_bb, distance, tilt), RISE: (K_aa, K_bb)}.get(self.what)
+        plain = {RATIO: (K, distance), UNEQUAL_RATIO: (K_aa, K_bb, distance, norm_angle), DIFFERENCE: (K_aa, K_bb)}.get(
+            self.which
+        )
         return self.over(plain or ((K,) if len(self.variables) == 1 else (K_aa, K_ab, K_bb))), self.variables
 
     def _eval_evalf(self, prec: int) -> None:
@@ -101,9 +104,9 @@ class Group(Node):
     def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
         """⟨F²⟩ by V: ⟨F z·∇F⟩/V; ⟨F F′⟩ by K_ab: ⟨∇F·∇F′⟩."""
         by = [v.diff(symbol) for v in self.variables]
-        if self.what == SECOND:
+        if self.which == SECOND:
             return by[0] * self.of(RADIAL) / self.variables[0]
-        if self.what == PRODUCT and by[0] == 0 and by[2] == 0:
+        if self.which == PRODUCT and by[0] == 0 and by[2] == 0:
             return by[1] * self.of(SLOPES)
         if not any(by):
             return sp.S.Zero
@@ -117,7 +120,7 @@ class Group(Node):
 
     def _printed(self, printer: Printer, formula: str) -> str:
         law = ", ".join(printer._print(v) for v in self.variables)
-        return f"<{_SHOWN[self.what]}; F = {formula}>_{{{law}}}"
+        return f"<{_SHOWN[self.which]}; F = {formula}>_{{{law}}}"
 
     tex_letter = "F"
 
@@ -127,11 +130,11 @@ class Group(Node):
 
     def _tex(self, body: str, write: Write) -> str:
         law = ",".join(map(write, self.variables))
-        return rf"\left\langle {_TEX[self.what]}; F = {body} \right\rangle_{{{law}}}"
+        return rf"\left\langle {_TEX[self.which]}; F = {body} \right\rangle_{{{law}}}"
 
 
-def group(formula: sp.Expr, phi: sp.Expr, nodes: int, what: int, variables: Iterable[sp.Expr]) -> sp.Expr:
-    """The average `what` of F, closed where the rule reaches; a `Group` elsewhere.
+def group(formula: sp.Expr, phi: sp.Expr, nodes: int, which: int, variables: Iterable[sp.Expr]) -> sp.Expr:
+    """The average `which` of F, closed where the rule reaches; a `GroupAverage` elsewhere.
 
     Raises: MeanFieldError where φ has parameters without numbers.
     """
@@ -141,11 +144,11 @@ def group(formula: sp.Expr, phi: sp.Expr, nodes: int, what: int, variables: Iter
             f"A Pool of the formula {formula} needs numbers for {', '.join(sorted(map(str, free)))}; give them in "
             "derive(...)."
         )
-    form = _closed(formula, phi, nodes, what)
+    form = _closed(formula, phi, nodes, which)
     if form is not None:
         names, found = form
         return found.xreplace(dict(zip(names, map(sp.sympify, variables))))
-    return Group(Integrand(formula), Integrand(phi), nodes, what, variables)
+    return GroupAverage(Integrand(formula), Integrand(phi), nodes, which, variables)
 
 
 @lru_cache(maxsize=256)
@@ -164,16 +167,16 @@ def jumps(formula: sp.Expr, phi: sp.Expr, nodes: int) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _closed(formula: sp.Expr, phi: sp.Expr, nodes: int, what: int) -> tuple[tuple[sp.Symbol, ...], sp.Expr] | None:
+def _closed(formula: sp.Expr, phi: sp.Expr, nodes: int, which: int) -> tuple[tuple[sp.Symbol, ...], sp.Expr] | None:
     """(names of the variables, closed form in them); None where the rule does not reach."""
-    pairs = what in (PRODUCT, SLOPES)
+    pairs = which in (PRODUCT, SLOPES)
     inputs = 2 if pairs else 1
-    if what in (RADIAL, STRETCH, CHORD, RISE) or nodes * inputs > len(Z):
+    if which in (RADIAL, RATIO, UNEQUAL_RATIO, DIFFERENCE) or nodes * inputs > len(Z):
         return None
     F = [_whole(formula, phi, nodes, k * nodes) for k in range(inputs)]
-    if what == MEAN:
+    if which == MEAN:
         f = F[0]
-    elif what in (SECOND, PRODUCT):
+    elif which in (SECOND, PRODUCT):
         f = F[0] * F[-1]
     else:
         slopes = [[_classical(e, Z[k * nodes + i]) for i in range(nodes)] for k, e in enumerate(F)]

@@ -1,4 +1,4 @@
-r"""`Largest`: averages over the maximum of φ at n independent nodes where φ goes up and down, or two norms differ.
+r"""`MaximumAverage`: averages over the maximum of φ at n independent nodes where φ is not monotone or two norms differ.
 
 Where φ rises or falls (with z or |z|) and inputs have one norm, `pools` writes such averages over one or two Gaussians.
 Elsewhere the maximum is known by its distribution alone, F(t)^n with F(t) = P(φ(z) ≤ t), and at two inputs F₂(s, t)^n:
@@ -17,16 +17,16 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.symbolic.averages.base import Typeset
 from meanfield.symbolic.averages.node import Integrand
-from meanfield.symbolic.averages.nodes.group_functions import Group
+from meanfield.symbolic.averages.nodes.group_functions import GroupAverage
 
 
-class Largest(Group):
-    """A `Group` whose F is the largest of φ(z_1) … φ(z_n), n ≥ 2, with no limit to n."""
+class MaximumAverage(GroupAverage):
+    """A `GroupAverage` whose F is the largest of φ(z_1) … φ(z_n), n ≥ 2, with no limit to n."""
 
     def __new__(
-        cls, phi: Integrand, nodes: int | sp.Integer, what: int | sp.Integer, variables: Iterable[sp.Expr]
+        cls, phi: Integrand, nodes: int | sp.Integer, which: int | sp.Integer, variables: Iterable[sp.Expr]
     ) -> Self:
-        made: Self = sp.Expr.__new__(cls, phi, sp.Integer(nodes), sp.Integer(what), sp.Tuple(*variables))
+        made: Self = sp.Expr.__new__(cls, phi, sp.Integer(nodes), sp.Integer(which), sp.Tuple(*variables))
         return made
 
     @property
@@ -42,7 +42,7 @@ class Largest(Group):
         return int(self.args[1])
 
     @property
-    def what(self) -> int:
+    def which(self) -> int:
         return int(self.args[2])
 
     @property
@@ -54,8 +54,8 @@ class Largest(Group):
         """(K_aa, K_ab, K_bb) of two inputs."""
         return self.variables
 
-    def over(self, variables: Iterable[sp.Expr], what: int | None = None) -> Largest:
-        return Largest(self.args[0], self.nodes, self.what if what is None else what, variables)
+    def over(self, variables: Iterable[sp.Expr], which: int | None = None) -> MaximumAverage:
+        return MaximumAverage(self.args[0], self.nodes, self.which if which is None else which, variables)
 
     def _eval_evalf(self, prec: int) -> None:
         if not self.is_number:
@@ -79,6 +79,6 @@ class Largest(Group):
         return z, lambda body, write: self._tex(front + body, write)
 
 
-def largest(phi: sp.Expr, nodes: int, what: int, variables: Iterable[sp.Expr]) -> Largest:
+def maximum_average(phi: sp.Expr, nodes: int, which: int, variables: Iterable[sp.Expr]) -> MaximumAverage:
     """The node."""
-    return Largest(Integrand(phi), nodes, what, variables)
+    return MaximumAverage(Integrand(phi), nodes, which, variables)

@@ -23,11 +23,11 @@ from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.averages.nodes.softmax_digits import digits
 
 Number: TypeAlias = sp.Expr | str | float  # what SymPy makes an exact number of
-VALUE, SLOPE, CHORD, BY_V, GROWTH, ENTROPY = KINDS = "value", "slope", "chord", "by_V", "growth", "entropy"
+VALUE, SLOPE, QUOTIENT, BY_V, GROWTH, ENTROPY = KINDS = "value", "slope", "quotient", "by_V", "growth", "entropy"
 _TEXT = {
     VALUE: ("Phi_{T}({V}, {C})", r"\Phi_{{{T}}}({V}, {C})"),
     SLOPE: ("dPhi_{T}/dC({V}, {C})", r"\partial_C \Phi_{{{T}}}({V}, {C})"),
-    CHORD: ("chord(Phi_{T})({V}, {C})", r"\frac{{\Phi_{{{T}}}({V}, {V}) - \Phi_{{{T}}}({V}, {C})}}{{{D}}}"),
+    QUOTIENT: ("quotient(Phi_{T})({V}, {C})", r"\frac{{\Phi_{{{T}}}({V}, {V}) - \Phi_{{{T}}}({V}, {C})}}{{{D}}}"),
     BY_V: ("dPhi_{T}/dV({V}, {C})", r"\partial_V \Phi_{{{T}}}({V}, {C})"),
     GROWTH: ("d(Phi_{T}(V, V))/dV({V})", r"\Phi_{{{T}}}^{{\prime}}({V})"),
     ENTROPY: ("entropy_{T}({V})", r"H_{{{T}}}({V})"),
@@ -36,7 +36,7 @@ _TEXT = {
 
 class Overlap(Node):
     """An average `kind` of two softmax rows of T entries, of variance V and covariance C = V - D; built by `overlap`,
-    `overlap_slope`, `overlap_chord`, `overlap_by_variance`, `overlap_growth`, `softmax_entropy`, which say what each
+    `overlap_slope`, `overlap_quotient`, `overlap_by_variance`, `overlap_growth`, `softmax_entropy`, which say what each
     is."""
 
     tex_letter = "Phi"
@@ -57,7 +57,7 @@ class Overlap(Node):
         exact = _exact(T, V, D, kind)
         if exact is not None:
             return exact
-        if D == 0 and kind == CHORD:
+        if D == 0 and kind == QUOTIENT:
             kind = SLOPE
         return sp.Expr.__new__(cls, T, V, D, sp.Integer(KINDS.index(kind)))
 
@@ -72,7 +72,7 @@ class Overlap(Node):
         return self.args[1]
 
     @property
-    def apart(self) -> sp.Expr:
+    def distance(self) -> sp.Expr:
         """D = V - C."""
         return self.args[2]
 
@@ -83,29 +83,29 @@ class Overlap(Node):
     @property
     def covariance(self) -> sp.Expr:
         """C as it is printed."""
-        V, D = self.variance, self.apart
+        V, D = self.variance, self.distance
         return V if D == 0 else sp.factor_terms(sp.expand(V - D))
 
-    def of(self, kind: str, apart: sp.Expr | None = None) -> sp.Expr:
+    def of(self, kind: str, distance: sp.Expr | None = None) -> sp.Expr:
         """Another average of the same rows, or of others that are so far apart."""
-        return type(self)(self.entries, self.variance, self.apart if apart is None else apart, kind)
+        return type(self)(self.entries, self.variance, self.distance if distance is None else distance, kind)
 
     def _eval_is_positive(self) -> bool | None:
-        return True if self.kind in (VALUE, SLOPE, CHORD, ENTROPY, GROWTH) else None
+        return True if self.kind in (VALUE, SLOPE, QUOTIENT, ENTROPY, GROWTH) else None
 
     def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         if not self.entries.is_Integer:
             raise MeanFieldError(
                 f"{shown(self)} is a softmax over {shown(self.entries)} tokens, which has no value; give a number."
             )
-        if self.apart == 0:
+        if self.distance == 0:
             return type(self)(self.entries, K, sp.S.Zero, self.kind), (self.variance,)
-        return type(self)(self.entries, K, distance, self.kind), (self.variance, self.apart)
+        return type(self)(self.entries, K, distance, self.kind), (self.variance, self.distance)
 
     def doit(self, **hints: object) -> sp.Expr:
         """The closed form, in averages over two Gaussians, where T = 2; itself elsewhere."""
-        V, C = self.variance, self.variance - self.apart
-        if self.entries != 2 or self.kind not in (VALUE, SLOPE) or self.apart == 0:
+        V, C = self.variance, self.variance - self.distance
+        if self.entries != 2 or self.kind not in (VALUE, SLOPE) or self.distance == 0:
             return self
         law = (2 * V, 2 * C, 2 * V)
         if self.kind == VALUE:
@@ -116,13 +116,13 @@ class Overlap(Node):
         if self.free_symbols:
             return None
         bits = prec + 6
-        V, D = (str(sp.N(x, int(bits / 3.3) + 5)) for x in (self.variance, self.apart))
+        V, D = (str(sp.N(x, int(bits / 3.3) + 5)) for x in (self.variance, self.distance))
         if not 0 <= float(D) <= 2 * float(V) * (1 + 1e-15):
             raise MeanFieldError(f"{shown(self)} has a covariance of modulus above its variance.")
         return sp.Float(digits(self.kind, int(self.entries), V, D, bits), precision=prec)
 
     def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
-        V, D = self.variance, self.apart
+        V, D = self.variance, self.distance
         by_v, by_d = V.diff(symbol), D.diff(symbol)
         if by_v == 0 and by_d == 0:
             return sp.S.Zero
@@ -130,7 +130,7 @@ class Overlap(Node):
             return by_v * self.of(GROWTH)
         if self.kind == VALUE:
             return by_v * (self.of(BY_V) + self.of(SLOPE)) - by_d * self.of(SLOPE)
-        if self.kind == CHORD:
+        if self.kind == QUOTIENT:
             along = self.of(GROWTH) - self.of(BY_V) - self.of(SLOPE)
             return (by_v * along + by_d * (self.of(SLOPE) - self)) / D
         if self.kind == ENTROPY:
@@ -147,7 +147,7 @@ class Overlap(Node):
         return self.variance, ends
 
     def _named(self) -> dict[str, sp.Expr]:
-        return {"T": self.entries, "V": self.variance, "C": self.covariance, "D": self.apart}
+        return {"T": self.entries, "V": self.variance, "C": self.covariance, "D": self.distance}
 
 
 def _exact(T: sp.Expr, V: sp.Expr, D: sp.Expr, kind: str) -> sp.Expr | None:
@@ -190,15 +190,15 @@ def overlap_slope(T: Number, V: Number, D: Number = 0) -> sp.Expr:
     return Overlap(T, V, D, SLOPE)
 
 
-def overlap_chord(T: Number, V: Number, D: Number) -> sp.Expr:
+def overlap_quotient(T: Number, V: Number, D: Number) -> sp.Expr:
     """(Φ_T(V, V) - Φ_T(V, C))/D, D = V - C: the mean of ∂_C Φ over the covariances from C to V; as `overlap`.
 
     It is ⟨Σ_s (A_s - A'_s)²⟩/2D, and keeps its digits however small D is. At D = 0 it is the slope.
 
-    >>> overlap_chord(16, 1, 0)
+    >>> overlap_quotient(16, 1, 0)
     dPhi_16/dC(1, 1)
     """
-    return Overlap(T, V, D, CHORD)
+    return Overlap(T, V, D, QUOTIENT)
 
 
 def overlap_by_variance(T: Number, V: Number, D: Number = 0) -> sp.Expr:

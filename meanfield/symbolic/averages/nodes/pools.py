@@ -25,9 +25,9 @@ from meanfield.functions import zeros
 from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.symbolic.averages.base import Node, Typeset, Write
 from meanfield.symbolic.averages.node import Integrand, average
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch
-from meanfield.symbolic.averages.nodes.group_functions import PRODUCT, SLOPES, STRETCH
-from meanfield.symbolic.averages.nodes.maxima import Largest
+from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio
+from meanfield.symbolic.averages.nodes.group_functions import PRODUCT, RATIO, SLOPES
+from meanfield.symbolic.averages.nodes.maxima import MaximumAverage
 
 RISING, FALLING, EVEN_RISING, EVEN_FALLING = 1, -1, 2, -2
 FEW = 4  # nodes up to which powers of R are multiplied out: each power may close by itself
@@ -40,8 +40,8 @@ def kind_of(f: sp.Expr) -> int | None:
     whole = _trend(p, -sp.oo, sp.oo)
     if whole is not None:
         return RISING if whole >= 0 else FALLING
-    mirrored = pieces(p.expr.subs(Z[0], -Z[0]) if not p.breaks else sp.Integer(0), Z[0])
-    even = _is_even(p) if p.breaks else sp.simplify(mirrored.expr - p.expr) == 0
+    reflected = pieces(p.expr.subs(Z[0], -Z[0]) if not p.breaks else sp.Integer(0), Z[0])
+    even = _is_even(p) if p.breaks else sp.simplify(reflected.expr - p.expr) == 0
     half = _trend(p, sp.S.Zero, sp.oo) if even else None
     return None if half is None else EVEN_RISING if half >= 0 else EVEN_FALLING
 
@@ -64,8 +64,8 @@ def _trend(p: Pieces, lo: sp.Expr, hi: sp.Expr) -> int | None:
             if not slope.has(Z[0]):
                 signs.add(zeros.sign(slope))
                 continue
-            turns = [t for t in zeros.real_zeros(slope, Z[0], left, right) if _between(t, left, right)]
-            ends = [left, *zeros.same_place(turns), right]
+            extrema = [t for t in zeros.real_zeros(slope, Z[0], left, right) if _between(t, left, right)]
+            ends = [left, *zeros.same_place(extrema), right]
             for a, b in pairwise(ends):
                 signs.add(zeros.sign(slope.subs(Z[0], _middle(a, b))))
         for b, step in p.jumps():
@@ -90,7 +90,7 @@ def _middle(a: sp.Expr, b: sp.Expr) -> sp.Expr:
 
 
 # kind → (shift, sign, scale): R = scale·(shift + sign·E), E = erf(z/√2V) or, of |z|, its size
-_RANKS = {
+_DISTRIBUTIONS = {
     RISING: (1, 1, sp.S.Half),
     FALLING: (1, -1, sp.S.Half),
     EVEN_RISING: (0, 1, sp.S.One),
@@ -98,15 +98,15 @@ _RANKS = {
 }
 
 
-def ranked(g: Pieces, kind: int, n: int, variance: sp.Expr) -> sp.Expr:
+def maximum_mean(g: Pieces, kind: int, n: int, variance: sp.Expr) -> sp.Expr:
     """n⟨g(z) R(z)^{n-1}⟩ over N(0, variance), powers of R multiplied out where they are few; where g is one power of z
     on either side of 0, that power of the variance times a number."""
     if not any(e.has(Z[0]) for e in g.exprs):
         return _of_steps(g, kind, n, variance)
     power = power_of(g)
     if power is not None and variance != 1:
-        return variance ** (power / 2) * ranked(g, kind, n, sp.S.One)
-    shift, sign, scale = _RANKS[kind]
+        return variance ** (power / 2) * maximum_mean(g, kind, n, sp.S.One)
+    shift, sign, scale = _DISTRIBUTIONS[kind]
     e = sp.erf(Z[0] / sp.sqrt(2 * variance))
     of_size = abs(kind) == 2
     t = sp.Dummy("t")
@@ -127,9 +127,9 @@ def ranked(g: Pieces, kind: int, n: int, variance: sp.Expr) -> sp.Expr:
 
 def _of_steps(g: Pieces, kind: int, n: int, variance: sp.Expr) -> sp.Expr:
     """The same for constants between breaks: n R^{n-1} dR has the integral R^n."""
-    shift, sign, scale = _RANKS[kind]
+    shift, sign, scale = _DISTRIBUTIONS[kind]
 
-    def rank(b: sp.Expr) -> sp.Expr:
+    def distribution(b: sp.Expr) -> sp.Expr:
         e = {-sp.oo: -sp.S.One, sp.oo: sp.S.One}.get(b, sp.erf(b / sp.sqrt(2 * variance)))
         return (scale * (shift + sign * e)) ** n
 
@@ -139,7 +139,7 @@ def _of_steps(g: Pieces, kind: int, n: int, variance: sp.Expr) -> sp.Expr:
             if hi != sp.oo and zeros.compare(hi, 0) <= 0:
                 continue
             lo = sp.S.Zero if lo == -sp.oo or zeros.compare(lo, 0) < 0 else lo
-        total += sign * c * (rank(hi) - rank(lo))
+        total += sign * c * (distribution(hi) - distribution(lo))
     return total
 
 
@@ -194,13 +194,13 @@ class MaxProduct(_OfMaximum, Node):
     @property
     def slope(self) -> sp.Expr:
         """∂/∂K_ab."""
-        return Largest(self.args[0], self.nodes, SLOPES, self.cov)
+        return MaximumAverage(self.args[0], self.nodes, SLOPES, self.cov)
 
     @property
     def means(self) -> tuple[sp.Expr, sp.Expr]:
         """⟨max φ⟩ at each input."""
         a, _, b = self.cov
-        first, second = (ranked(pieces(self.function, Z[0]), self.kind, self.nodes, v) for v in (a, b))
+        first, second = (maximum_mean(pieces(self.function, Z[0]), self.kind, self.nodes, v) for v in (a, b))
         return first, second
 
     def _eval_evalf(self, prec: int) -> None:
@@ -217,9 +217,9 @@ class MaxProduct(_OfMaximum, Node):
         return ab.diff(symbol) * self.slope
 
     def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
-        return Largest(self.args[0], self.nodes, PRODUCT, (K_aa, K_ab, K_bb)), self.cov
+        return MaximumAverage(self.args[0], self.nodes, PRODUCT, (K_aa, K_ab, K_bb)), self.cov
 
-    at_inputs = Stretch.at_inputs
+    at_inputs = DistanceRatio.at_inputs
 
     def _sympystr(self, printer: Printer) -> str:
         one, other = (f"max{self.nodes}({printer._print(e)})" for e in self.at_inputs())
@@ -236,13 +236,13 @@ class MaxProduct(_OfMaximum, Node):
         return a, ends
 
 
-class MaxStretch(_OfMaximum, Stretch):
-    """⟨(max_i φ(z_i) - max_i φ(z_i′))²⟩/apart over n independent pairs of one variance."""
+class MaxDistanceRatio(_OfMaximum, DistanceRatio):
+    """⟨(max_i φ(z_i) - max_i φ(z_i′))²⟩/Δ over n independent pairs of one variance."""
 
     def __new__(
-        cls, body: Integrand, variance: sp.Expr, apart: sp.Expr, n: int | sp.Integer, kind: int | sp.Integer
+        cls, body: Integrand, variance: sp.Expr, distance: sp.Expr, n: int | sp.Integer, kind: int | sp.Integer
     ) -> Self:
-        law = sp.sympify(variance), sp.sympify(apart)
+        law = sp.sympify(variance), sp.sympify(distance)
         made: Self = sp.Expr.__new__(cls, body, *law, sp.Integer(n), sp.Integer(kind))
         return made
 
@@ -256,31 +256,31 @@ class MaxStretch(_OfMaximum, Stretch):
 
     @property
     def second(self) -> sp.Expr:
-        return ranked(pieces(self.function, Z[0]).map(lambda e: e**2), self.kind, self.nodes, self.variance)
+        return maximum_mean(pieces(self.function, Z[0]).map(lambda e: e**2), self.kind, self.nodes, self.variance)
 
     @property
     def product(self) -> sp.Expr:
-        cov = self.variance, self.variance - self.apart / 2, self.variance
+        cov = self.variance, self.variance - self.distance / 2, self.variance
         return MaxProduct(self.args[0], cov, self.nodes, self.kind)
 
     @property
     def slope(self) -> sp.Expr:
         f = pieces(self.function, Z[0])
-        return sp.oo if f.jumps() else ranked(f.diff().map(lambda e: e**2), self.kind, self.nodes, self.variance)
+        return sp.oo if f.jumps() else maximum_mean(f.diff().map(lambda e: e**2), self.kind, self.nodes, self.variance)
 
     def separation(self) -> sp.Expr:
         return MaxSeparation(*self.args)
 
     def powers(self) -> dict[sp.Expr, sp.Expr]:
-        """power of apart → coefficient, to √apart: where two nodes are largest together, slopes pass from one to the
+        """power of Δ → coefficient, to √Δ: where two nodes are largest together, slopes pass from one to the
         other (on z_i = z_j, of |z| on z_i = -z_j, too); a kink of φ itself counts where its node is the largest."""
         f, n, V = pieces(self.function, Z[0]), self.nodes, self.variance
         slope = f.diff()
         density = sp.exp(-(Z[0] ** 2) / (2 * V)) / sp.sqrt(2 * sp.pi * V)
-        shared = ranked(slope.map(lambda e: e**2 * density), self.kind, n - 1, V) / (n - 1)
+        shared = maximum_mean(slope.map(lambda e: e**2 * density), self.kind, n - 1, V) / (n - 1)
         sides = 2 if abs(self.kind) == 2 else 1
         half = -2 / sp.sqrt(sp.pi) * sp.binomial(n, 2) * sides * shared
-        shift, sign, scale = _RANKS[self.kind]
+        shift, sign, scale = _DISTRIBUTIONS[self.kind]
         for b, step in slope.jumps():
             e = sp.erf(b / sp.sqrt(2 * V)) if abs(self.kind) == 1 else abs(sp.erf(b / sp.sqrt(2 * V)))
             often = n * (scale * (shift + sign * e)) ** (n - 1)
@@ -288,7 +288,7 @@ class MaxStretch(_OfMaximum, Stretch):
         return {sp.S.Zero: self.slope, sp.S.Half: sp.Rational(2, 3) * half}
 
     def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
-        return Largest(self.args[0], self.nodes, STRETCH, (K, distance)), (self.variance, self.apart)
+        return MaximumAverage(self.args[0], self.nodes, RATIO, (K, distance)), (self.variance, self.distance)
 
     def parts(self) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
         """⟨f²⟩ over K, and product and slope over (K_aa, K_ab, K_bb)."""
@@ -304,7 +304,7 @@ class MaxStretch(_OfMaximum, Stretch):
 
         def ends(body: str, write: Write) -> str:
             law = ",".join(map(write, self.law))
-            front = rf"\frac{{1}}{{{write(self.apart)}}} " if self.is_ratio else ""
+            front = rf"\frac{{1}}{{{write(self.distance)}}} " if self.is_ratio else ""
             largest = rf"\max_{{{self.nodes}}}"
             inner = rf"{largest} {body} - {largest} {write(b)}"
             return rf"{front}\left\langle \left( {inner} \right)^{{2}} \right\rangle_{{{law}}}"
@@ -312,7 +312,7 @@ class MaxStretch(_OfMaximum, Stretch):
         return a, ends
 
 
-class MaxSeparation(MaxStretch):
+class MaxSeparation(MaxDistanceRatio):
     """⟨(max_i φ(z_i) - max_i φ(z_i′))²⟩ itself, as maps of the distance are printed."""
 
     is_ratio = False

@@ -26,19 +26,19 @@ _MOST = 4_000_000  # places of a grid
 def digits(kind: str, T: int, V: str, D: str, prec: int) -> str:
     """An average of two softmax rows as a decimal of about `prec` bits.
 
-    kind: "value", "slope", "chord", "by_V", "growth", "entropy", as of `Overlap`; T ≥ 2; V, D: decimals, V > 0, 0 ≤ D ≤
-    2V. Raises: MeanFieldError where its grid would be too large.
+    kind: "value", "slope", "quotient", "by_V", "growth", "entropy", as of `Overlap`; T ≥ 2; V, D: decimals, V > 0,
+    0 ≤ D ≤ 2V. Raises: MeanFieldError where its grid would be too large.
     """
     near_by = float(D) < 2.0 ** (-prec / 8 - 10)  # a mean of slopes; else a difference, which costs digits
-    if kind == "chord" and not near_by:
+    if kind == "quotient" and not near_by:
         prec += max(0, -round(math.log2(float(D))))
     with balls.precision(prec + 60 + 6 * T.bit_length()):
         rule = _Rule(T, float(V), float(D), math.log(2) * prec + 8.0)
         v, d = arb(V), arb(D)
-        if kind == "chord" and near_by:
+        if kind == "quotient" and near_by:
             x, w = _gauss() if float(D) > 2.0 ** (-prec / 2 - 8) else ([arb(0.5)], [arb(1)])
             found = sum((b * _rows(rule, v, a * d, 2)[2] for a, b in zip(x, w)), arb(0))
-        elif kind == "chord":
+        elif kind == "quotient":
             near = _row(rule, v)
             far = _rows(rule, v, d, 0 if near[0] < 0.5 else 1)
             found = ((near[0] - far[0]) if near[0] < 0.5 else (far[1] - near[1])) / d

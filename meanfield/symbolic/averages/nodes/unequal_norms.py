@@ -1,8 +1,8 @@
-r"""Two Gaussians of different variances: `Chord`, how much f moves them apart, ⟨(f(z_a) - f(z_b))²⟩/⟨(z_a - z_b)²⟩;
-`Turn`, the share of directions in it; and `Rise`, (⟨f⟩_A - ⟨f⟩_B)/(A - B).
+r"""Two Gaussians of different variances: `UnequalDistanceRatio`, ⟨(f(z_a) - f(z_b))²⟩/⟨(z_a - z_b)²⟩, how much f moves
+them apart; `DirectionRatio`, the part of directions in it; and `DividedDifference`, (⟨f⟩_A - ⟨f⟩_B)/(A - B).
 
 With s = √A, t = √B the distance is (s - t)² + 2st(1 - c): a share w of norms and one of directions. So is that of f's,
-⟨(f(sx) - f(tx))²⟩ + 2st ∫_c^1 ⟨f′f′⟩ dc′ by Price's theorem: the chord is w⟨((f(sx) - f(tx))/(s - t))²⟩ + (1 - w)(mean
+⟨(f(sx) - f(tx))²⟩ + 2st ∫_c^1 ⟨f′f′⟩ dc′ by Price's theorem: the ratio is w⟨((f(sx) - f(tx))/(s - t))²⟩ + (1 - w)(mean
 of ⟨f′f′⟩ over the correlations from c to 1), in which nothing cancels. With a² = ⟨f(sx)²⟩, b² = ⟨f(tx)²⟩ the distance
 of f's is (a - b)² + 2(ab - ⟨f f⟩), and the second share, too, is a sum of positive terms: 2(ab - ⟨f(sx) f(tx)⟩) =
 ⟨(√(b/a) f(sx) - √(a/b) f(tx))²⟩ in the place of ⟨(f(sx) - f(tx))²⟩. Source: derived here.
@@ -17,29 +17,29 @@ from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.printer import Printer
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.symbols import K_aa, K_bb, Z, distance, tilt
+from meanfield.base.symbols import K_aa, K_bb, Z, distance, norm_angle
 from meanfield.functions.piecewise import pieces
 from meanfield.symbolic.averages.base import Defined, Paired
 from meanfield.symbolic.averages.node import Integrand, average, in_digits
-from meanfield.symbolic.averages.nodes.equal_norms import Stretch, as_body, essential, without_numbers
+from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio, as_body, essential, without_numbers
 
-_NO_PARAMETERS = sp.Tuple()
+_NONE = sp.Tuple()
 
 
-class Chord(Stretch):
-    """⟨(f(z_a) - f(z_b))²⟩/apart over Gaussians of variances A, B with ⟨(z_a - z_b)²⟩ = apart.
+class UnequalDistanceRatio(DistanceRatio):
+    """⟨(f(z_a) - f(z_b))²⟩/Δ over Gaussians of variances A, B with ⟨(z_a - z_b)²⟩ = Δ, the `distance`.
 
-    Build it with `chord`. tilt, the angle with sin(tilt) = (√A - √B)/√apart, follows from the others, and its digits do
-    not: compiled forms read it, `doit()` and `evalf(n)` the definition.
+    Build it with `unequal_distance_ratio`. norm_angle, whose sine is (√A - √B)/√Δ, follows from the others, and its
+    digits do not: compiled forms read it, `doit()` and `evalf(n)` the definition.
     """
 
-    kind = "chord"
+    kind = "unequal_distance_ratio"
 
     def __new__(
-        cls, body: Integrand, A: sp.Expr, B: sp.Expr, apart: sp.Expr, tilt: sp.Expr, params: sp.Tuple = _NO_PARAMETERS
+        cls, body: Integrand, A: sp.Expr, B: sp.Expr, distance: sp.Expr, norm_angle: sp.Expr, params: sp.Tuple = _NONE
     ) -> Self:
         body, params = without_numbers(body, params)
-        made: Self = sp.Expr.__new__(cls, body, *map(sp.sympify, (A, B, apart, tilt)), params)
+        made: Self = sp.Expr.__new__(cls, body, *map(sp.sympify, (A, B, distance, norm_angle)), params)
         return made
 
     @property
@@ -48,21 +48,21 @@ class Chord(Stretch):
 
     @property
     def variance(self) -> sp.Expr:
-        """The mean of the two: the scale of `apart`."""
+        """The mean of the two: the scale of `distance`."""
         return (self.args[1] + self.args[2]) / 2
 
     @property
-    def apart(self) -> sp.Expr:
+    def distance(self) -> sp.Expr:
         return self.args[3]
 
     @property
-    def tilt(self) -> sp.Expr:
+    def norm_angle(self) -> sp.Expr:
         return self.args[4]
 
     @property
     def paired(self) -> Paired | None:
         A, B = self.variances
-        return Paired(self.kind, self.function, self.variances, (A, self.apart, B, self.tilt))
+        return Paired(self.kind, self.function, self.variances, (A, self.distance, B, self.norm_angle))
 
     @property
     def square(self) -> sp.Expr:
@@ -77,7 +77,7 @@ class Chord(Stretch):
     @property
     def product(self) -> sp.Expr:
         f, (a, b) = self.function, self.variances
-        return average(f * f.xreplace({Z[0]: Z[1]}), (a, self.variance - self.apart / 2, b))
+        return average(f * f.xreplace({Z[0]: Z[1]}), (a, self.variance - self.distance / 2, b))
 
     @property
     def slope(self) -> sp.Expr:
@@ -86,36 +86,36 @@ class Chord(Stretch):
 
     @property
     def law(self) -> tuple[sp.Expr, ...]:
-        return *self.variances, self.apart
+        return *self.variances, self.distance
 
     def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         refuse_parameters(self)
-        plain = (K_aa, K_bb, distance, tilt)
-        kind = Turn if isinstance(self, Turn) else Chord
-        return kind(Integrand(in_digits(self.args[0].expr)), *plain), (*self.variances, self.apart, self.tilt)
+        kind = DirectionRatio if isinstance(self, DirectionRatio) else UnequalDistanceRatio
+        values = (*self.variances, self.distance, self.norm_angle)
+        return kind(Integrand(in_digits(self.args[0].expr)), K_aa, K_bb, distance, norm_angle), values
 
     def separation(self) -> sp.Expr:
-        return ChordSquare(*self.args)
+        return UnequalSeparation(*self.args)
 
 
-class ChordSquare(Chord):
+class UnequalSeparation(UnequalDistanceRatio):
     """⟨(f(z_a) - f(z_b))²⟩ itself."""
 
     is_ratio = False
 
 
-class Turn(Chord):
-    """2(√⟨f²⟩_A √⟨f²⟩_B - ⟨f f⟩)/apart over Gaussians of variances A, B with ⟨(z_a - z_b)²⟩ = apart: the share of
-    directions in what f moves them apart. Build it with `turn`."""
+class DirectionRatio(UnequalDistanceRatio):
+    """2(√⟨f²⟩_A √⟨f²⟩_B - ⟨f f⟩)/Δ over Gaussians of variances A, B with ⟨(z_a - z_b)²⟩ = Δ: the part of directions in
+    the distance of f's. Build it with `direction_ratio`."""
 
-    kind = "turn"
+    kind = "direction_ratio"
 
     def definition(self) -> sp.Expr:
-        if self.is_ratio and self.apart == 0:
+        if self.is_ratio and self.distance == 0:
             return self.slope
         one, other = (average(self.square, v) for v in self.variances)
         whole = 2 * (sp.sqrt(one) * sp.sqrt(other) - self.product)
-        return whole / self.apart if self.is_ratio else whole
+        return whole / self.distance if self.is_ratio else whole
 
     def _sympystr(self, printer: Printer) -> str:
         return str(printer.parenthesize(self.definition(), PRECEDENCE["Mul"]))
@@ -125,30 +125,30 @@ class Turn(Chord):
         return text if exp is None else rf"{text}^{{{exp}}}"
 
     def separation(self) -> sp.Expr:
-        return TurnSquare(*self.args)
+        return DirectionSeparation(*self.args)
 
 
-class TurnSquare(Turn):
+class DirectionSeparation(DirectionRatio):
     """2(√⟨f²⟩_A √⟨f²⟩_B - ⟨f f⟩) itself."""
 
     is_ratio = False
 
 
-class Rise(Defined):
-    """(⟨f⟩_A - ⟨f⟩_B)/(A - B), ∂⟨f⟩/∂A where A = B. Build it with `rise`."""
+class DividedDifference(Defined):
+    """(⟨f⟩_A - ⟨f⟩_B)/(A - B), ∂⟨f⟩/∂A where A = B. Build it with `divided_difference`."""
 
     precedence = PRECEDENCE["Mul"]
 
-    def __new__(cls, body: Integrand, A: sp.Expr, B: sp.Expr, params: sp.Tuple = _NO_PARAMETERS) -> Self:
+    def __new__(cls, body: Integrand, A: sp.Expr, B: sp.Expr, params: sp.Tuple = _NONE) -> Self:
         body, params = without_numbers(body, params)
         made: Self = super().__new__(cls, body, sp.sympify(A), sp.sympify(B), params)
         return made
 
-    function, params = Stretch.function, Stretch.params
+    function, params = DistanceRatio.function, DistanceRatio.params
 
     @property
     def paired(self) -> Paired | None:
-        return Paired("rise", self.function, (self.args[1], self.args[2]), ())
+        return Paired("divided_difference", self.function, (self.args[1], self.args[2]), ())
 
     def definition(self) -> sp.Expr:
         a, b = self.args[1:3]
@@ -165,7 +165,7 @@ class Rise(Defined):
 
     def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         refuse_parameters(self)
-        return Rise(Integrand(in_digits(self.args[0].expr)), K_aa, K_bb), self.args[1:3]
+        return DividedDifference(Integrand(in_digits(self.args[0].expr)), K_aa, K_bb), self.args[1:3]
 
     def _sympystr(self, printer: Printer) -> str:
         a, b = self.args[1:3]
@@ -179,7 +179,7 @@ class Rise(Defined):
         return text if exp is None else rf"\left( {text} \right)^{{{exp}}}"
 
 
-def refuse_parameters(node: Chord | Rise) -> None:
+def refuse_parameters(node: UnequalDistanceRatio | DividedDifference) -> None:
     """Refuse to compile averages over two norms whose function changes from layer to layer."""
     if node.params:
         raise MeanFieldError(
@@ -188,7 +188,7 @@ def refuse_parameters(node: Chord | Rise) -> None:
         )
 
 
-def chord(f: sp.Expr, A: sp.Expr, B: sp.Expr, apart: sp.Expr, tilt: sp.Expr) -> sp.Expr:
+def unequal_distance_ratio(f: sp.Expr, A: sp.Expr, B: sp.Expr, distance: sp.Expr, norm_angle: sp.Expr) -> sp.Expr:
     """The node; constants and what is linear are taken out."""
     constant, f = essential(f)
     if not f.has(Z[0]):
@@ -196,30 +196,30 @@ def chord(f: sp.Expr, A: sp.Expr, B: sp.Expr, apart: sp.Expr, tilt: sp.Expr) -> 
     if f == Z[0]:
         return constant**2
     body, params = as_body(f)
-    return constant**2 * Chord(body, A, B, apart, tilt, params)
+    return constant**2 * UnequalDistanceRatio(body, A, B, distance, norm_angle, params)
 
 
-def turn(f: sp.Expr, A: sp.Expr, B: sp.Expr, apart: sp.Expr, tilt: sp.Expr) -> sp.Expr:
-    """The node; factors are taken out (a constant beside f turns it, too).
+def direction_ratio(f: sp.Expr, A: sp.Expr, B: sp.Expr, distance: sp.Expr, norm_angle: sp.Expr) -> sp.Expr:
+    """The node; factors are taken out (a constant beside f changes the direction, too).
 
-    >>> from meanfield.base.symbols import K_aa, K_bb, Z, distance, tilt
-    >>> turn(3 * Z[0], K_aa, K_bb, distance, tilt)
-    9*cos(tilt)**2
+    >>> from meanfield.base.symbols import K_aa, K_bb, Z, distance, norm_angle
+    >>> direction_ratio(3 * Z[0], K_aa, K_bb, distance, norm_angle)
+    9*cos(norm_angle)**2
     """
     constant, f = f.as_independent(Z[0], as_Add=False)
     if not f.has(Z[0]):
         return sp.S.Zero
     if f == Z[0]:
-        return constant**2 * sp.cos(tilt) ** 2
+        return constant**2 * sp.cos(norm_angle) ** 2
     body, params = as_body(f)
-    return constant**2 * Turn(body, A, B, apart, tilt, params)
+    return constant**2 * DirectionRatio(body, A, B, distance, norm_angle, params)
 
 
-def rise(f: sp.Expr, A: sp.Expr, B: sp.Expr) -> sp.Expr:
+def divided_difference(f: sp.Expr, A: sp.Expr, B: sp.Expr) -> sp.Expr:
     """The node; of z² it is 1, and constants are taken out.
 
     >>> from meanfield.base.symbols import K_aa, K_bb, Z
-    >>> rise(3 * Z[0] ** 2 + 1, K_aa, K_bb)
+    >>> divided_difference(3 * Z[0] ** 2 + 1, K_aa, K_bb)
     3
     """
     constant, f = essential(f)
@@ -228,4 +228,4 @@ def rise(f: sp.Expr, A: sp.Expr, B: sp.Expr) -> sp.Expr:
     if f == Z[0] ** 2:
         return constant
     body, params = as_body(f)
-    return constant * Rise(body, A, B, params)
+    return constant * DividedDifference(body, A, B, params)

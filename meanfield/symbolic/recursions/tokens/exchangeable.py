@@ -47,10 +47,10 @@ def carried(block: Block, size: int | None = None) -> Recursion:
     """The same with c_J = J_ab/J in the place of J_ab, which a logarithm of J leaves finite; without it where J_ab
     stays 0."""
 
-    def apart(own: sp.Expr, between: sp.Expr) -> tuple[sp.Expr, ...]:
+    def distance(own: sp.Expr, between: sp.Expr) -> tuple[sp.Expr, ...]:
         return own * J, between
 
-    plain = _derived(block, size, sp.S.Zero, apart, ((J_ab, sp.S.Zero),))
+    plain = _derived(block, size, sp.S.Zero, distance, ((J_ab, sp.S.Zero),))
     if plain["J"] == sp.oo or plain.flat()["J_ab"] == 0:
         return plain
     return _derived(block, size, c_J, lambda own, between: (own * J, between / own), ((c_J, sp.S.Zero),))
@@ -64,8 +64,8 @@ def _derived(block: Block, size: int | None, correlation: sp.Expr, values_of, ot
             "only, as that of 1/variance is (|B| - 1)/(|B| - 3)."
         )
     grams = {"J": (sp.S.One, sp.S.One, correlation), "Theta": (Theta, Theta, Theta_ab)}
-    apart = distance if attends(block) else None
-    walk, law = trained_end(block, Gaussian(2, (K, K, K_ab), grams, apart), kind, size)
+    held = distance if attends(block) else None
+    walk, law = trained_end(block, Gaussian(2, (K, K, K_ab), grams, held), kind, size)
     state, values, closer = covariances(law)
     state += [variable(s, e) for s, e in ((J, sp.S.One), *other)]
     own, between = law.entry(0, 0, "J"), law.entry(0, 1, "J")
@@ -101,10 +101,10 @@ def covariances(law: Gaussian) -> tuple[list[StateVar], list[sp.Expr], Closer]:
     of the two the other is known."""
     state = [variable(K, FIRST), variable(K_ab, BETWEEN)]
     values = [law.entry(0, 0), law.entry(0, 1)]
-    if law.apart is None:
+    if law.distance is None:
         return state, values, ()
     state.append(variable(distance, 2 * (FIRST - BETWEEN)))
-    return state, [*values, law.apart], ((K_ab, K - distance / 2, distance < K),)
+    return state, [*values, law.distance], ((K_ab, K - distance / 2, distance < K),)
 
 
 def _linear(e: sp.Expr) -> sp.Expr:

@@ -46,7 +46,7 @@ def shares(block: Block) -> Recursion:
     Theta[1]' = K*sigma_w**2/2 + Theta[1]*sigma_w**2/2 + sigma_b**2
     """
     numbered, count = counted(untrained(block))
-    kind, apart = kind_of(block), distance if attends(block) else None
+    kind, held = kind_of(block), distance if attends(block) else None
     walk, names = _Shares(kind=kind), [f"Theta[{d}]" for d in range(count + 1)]
     own = {name: sp.Symbol(name, nonnegative=True) for name in names}
     if not kind:
@@ -56,7 +56,7 @@ def shares(block: Block) -> Recursion:
         return recursion_of(begin, walk, (law.entry(0, 0), *[law.entry(0, 0, n) for n in names]))
     both = {name: sp.Symbol(name.replace("Theta", "Theta_ab"), real=True) for name in names}
     grams = {n: (own[n], own[n], both[n]) for n in names}
-    law = walk.ended(numbered, gaussian(Gaussian(2, (K, K, K_ab), grams, apart))).law
+    law = walk.ended(numbered, gaussian(Gaussian(2, (K, K, K_ab), grams, held))).law
     state, values, closer = covariances(law)
     for held, first, at in ((own, FIRST, 0), (both, BETWEEN, 1)):
         state += [StateVar(s.name, s, first if n == names[0] else sp.S.Zero) for n, s in held.items()]
