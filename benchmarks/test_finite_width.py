@@ -58,7 +58,7 @@ def test_maps(beside, inputs, bar):
         at = (0,) * 4 if inputs == 1 else (1, 2, 3, 4)
         names = [x for x in correlator_maps.NAMES if inputs == 1 or x not in correlator_maps.MEANS]
         found = [
-            correlator_maps.correlator_map(x, at if x in correlator_maps.WHERE else None, weights=weights)
+            correlator_maps.correlator_map(x, at if x in correlator_maps.INDEX_OF else None, weights=weights)
             for x in names
         ]
         return found + [variance.second_order_map(x, weights=weights) for x in SECOND_ORDER if inputs == 1]

@@ -31,7 +31,7 @@ def step(name: str) -> Callable[[mf.Theory], sp.Expr]:
 
     def derive(theory: mf.Theory) -> sp.Expr:
         found = theory.gradients
-        ((q, formula),) = found.block.lets
+        ((q, formula),) = found.block.definitions
         e = formula if name == "q" else dict(zip(found.names, found.block.next))[name]
         e = e.subs(parameter("J"), 1) if name == "J" else e
         return e.subs(K, p).subs(q, K).subs(l, l + 1)

@@ -80,7 +80,7 @@ def held_apart(recursion: Recursion) -> Recursion | None:
     def apart(step: Step) -> Step:
         new = [e.xreplace({V_: V_ - 2 * K_**2}) for e in step.next]
         new[where.index("V")] += 2 * new[where.index("K")] ** 2
-        return Step(tuple(map(sp.expand, new)), step.lets)
+        return Step(tuple(map(sp.expand, new)), step.definitions)
 
     state = tuple(replace(v, initial=start) if v.name == "V" else v for v in recursion.state)
     return replace(recursion, state=state, head=tuple(map(apart, recursion.head)), block=apart(recursion.block))

@@ -123,19 +123,21 @@ class LinearPreactivations:
             if self.width == 1:
                 raise MeanFieldError("One neuron behind orthogonal matrices is ±|z|: it has no density.")
             inside = 1 - z * z / s
-            front = mpmath.gamma(half) / (mpmath.sqrt(mpmath.pi * s) * mpmath.gamma(half - 0.5))
+            prefactor = mpmath.gamma(half) / (mpmath.sqrt(mpmath.pi * s) * mpmath.gamma(half - 0.5))
             power = (mpmath.mpf(self.width) - 3) / 2
             if inside > 0 or (inside == 0 and power > 0):
-                return front * inside**power if power else front
-            return front if inside == 0 and not power else mpmath.mpf(mpmath.inf if inside == 0 else 0)
+                return prefactor * inside**power if power else prefactor
+            return prefactor if inside == 0 and not power else mpmath.mpf(mpmath.inf if inside == 0 else 0)
         # z² = s'·(gamma of shape 1/2)·(gamma variables of shape n/2), one fewer
-        front = 1 / (mpmath.sqrt(mpmath.pi * s) * mpmath.gamma(half) ** (self.gaussian - 1))
+        prefactor = 1 / (mpmath.sqrt(mpmath.pi * s) * mpmath.gamma(half) ** (self.gaussian - 1))
         if z == 0:
             if self.width == 1 and self.gaussian > 1:
                 return mpmath.mpf(mpmath.inf)
-            return front * mpmath.gamma(half - 0.5) ** (self.gaussian - 1)
-        front *= mpmath.gamma(half) ** (self.gaussian - 1)
-        return front * self._over([(mpmath.mpf(0), 1), (half - 0.5, self.gaussian - 1)], z * z / s, self.gaussian - 1)
+            return prefactor * mpmath.gamma(half - 0.5) ** (self.gaussian - 1)
+        prefactor *= mpmath.gamma(half) ** (self.gaussian - 1)
+        return prefactor * self._over(
+            [(mpmath.mpf(0), 1), (half - 0.5, self.gaussian - 1)], z * z / s, self.gaussian - 1
+        )
 
     def _of_norm(self, q: mpmath.mpf) -> mpmath.mpf:
         if not q > 0:

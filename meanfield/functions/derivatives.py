@@ -93,7 +93,7 @@ def _over_common_powers(total: sp.Expr, x: sp.Symbol) -> sp.Expr:
         tops = [
             rest * sp.Mul(*[b ** (n - low) for b, n, low in zip(bases, exponents, lowest)]) for exponents, rest in group
         ]
-        top = _less(tops, x) if len(group) > 1 else None
+        top = _cancelled(tops, x) if len(group) > 1 else None
         if top is None:
             out += [rest * sp.Mul(*[b**n for b, n in zip(bases, exponents)]) for exponents, rest in group]
         else:
@@ -102,7 +102,7 @@ def _over_common_powers(total: sp.Expr, x: sp.Symbol) -> sp.Expr:
     return sp.Add(*out) if changed else total
 
 
-def _less(tops: list[sp.Expr], x: sp.Symbol) -> sp.Expr | None:
+def _cancelled(tops: list[sp.Expr], x: sp.Symbol) -> sp.Expr | None:
     """The sum of numerators, multiplied out, where terms of it cancel altogether; else None.
 
     With functions in them a sum that is longer for it stays as it is: one term of many cancels without any loss.

@@ -257,7 +257,7 @@ def _blurred(error: dict[str, float], apart: float, blurred: float) -> dict[str,
 
 def _growth(work: Work) -> float:
     """The largest Θ/K at the last layer among inputs of the first block, which are computed in any case, or a few."""
-    if not work.network.theta or work.network.theory.rated:
+    if not work.network.theta or work.network.theory.rate_names:
         return work.network.growth(work.X)
     last = work.side(False, 0).last
     with np.errstate(all="ignore"):

@@ -130,7 +130,7 @@ def planned(
             f"{'was' if len(names) == 1 else 'were'} asked for; leave it out."
         )
     if rates:
-        theory = replace(theory, rated=tuple(rates))
+        theory = replace(theory, rate_names=tuple(rates))
     recursion = selected(theory, ("K_aa", "K_bb", "K_ab", *(("Theta_ab",) if theta else ())))
     if any(sp.sympify(e).has(sp.oo) for step in recursion.steps for e in step.next):
         raise MeanFieldError(
@@ -141,7 +141,7 @@ def planned(
     point = ParameterPoint.of(theory, sigma_w, sigma_b, 1.0, None, None, rest)
     known = symbols_of((theory.block, theory.first))
     values = {n: v for n, v in point.inputs.items() if n in known} | point.doubles()
-    values |= {n: double(n, rates[n]) for n in theory.rated} if rates else {}
+    values |= {n: double(n, rates[n]) for n in theory.rate_names} if rates else {}
     given = tuple((n, _of_layers(n, v, depth, recursion.domains.get(n))) for n, v in values.items())
     pairs = len(rows) * len(rows if other is None else other)
     return Work(TheoryAtNumbers(given, depth, theta, theory, pairs), rows, other, names, kind)

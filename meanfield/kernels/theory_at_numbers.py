@@ -221,10 +221,10 @@ class TheoryAtNumbers:
     @cached_property
     def _plain(self) -> TheoryAtNumbers:
         """The same network with every weight trained at its own variance, as errors of K grow."""
-        if not self.theory.rated:
+        if not self.theory.rate_names:
             return self
-        values = tuple((n, v) for n, v in self.values if n not in self.theory.rated)
-        return replace(self, theory=replace(self.theory, rated=()), values=values)
+        values = tuple((n, v) for n, v in self.values if n not in self.theory.rate_names)
+        return replace(self, theory=replace(self.theory, rate_names=()), values=values)
 
     def growth(self, X: np.ndarray) -> float:
         """The largest Θ/K at the last layer, by which errors of single layers add up; a guess where Θ is infinite."""

@@ -356,7 +356,7 @@ def _susceptibility_rows(recursion: Recursion | None, kind: str) -> list[TableRo
 
 
 def _maps(recursion: Recursion, section: str) -> list[TableRow]:
-    out = [TableRow(section, str(s), _shown(e), tex(s), nodes=e) for s, e in recursion.block.lets]
+    out = [TableRow(section, str(s), _shown(e), tex(s), nodes=e) for s, e in recursion.block.definitions]
     for v, e in zip(recursion.state, recursion.block.next):
         left = after(v.symbol)
         if e == sp.oo:

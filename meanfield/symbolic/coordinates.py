@@ -76,7 +76,7 @@ def in_coordinates(recursion: Recursion, names: tuple[str, ...]) -> Recursion:
 
     def moved(step: Step) -> Step:
         step = step.map(lambda e: as_printed(e).subs(here, simultaneous=True))
-        return Step((*map(_tidy, back(*[step.next[i] for i in at])), *[step.next[i] for i in rest]), step.lets)
+        return Step((*map(_tidy, back(*[step.next[i] for i in at])), *[step.next[i] for i in rest]), step.definitions)
 
     start = back(*[base.state[i].initial for i in at])
     first = tuple(StateVar(s.name, s, _tidy(e)) for s, e in zip(state, start))

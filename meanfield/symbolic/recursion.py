@@ -100,7 +100,7 @@ class Recursion(Result, Mapping[str, sp.Expr]):
         return {
             "maps": plain(maps),
             "closed_forms": {n: None if e is None or any(nodes_in(e)) else plain(e) for n, e in forms.items()},
-            "intermediates": {str(s): plain(e) for s, e in self.block.lets},
+            "intermediates": {str(s): plain(e) for s, e in self.block.definitions},
             "start": {n: plain(e) for n, e in self.start.items()},
             "parameters": [s.name for s in self.parameters],
         }
@@ -234,8 +234,8 @@ class Recursion(Result, Mapping[str, sp.Expr]):
             found = replace(
                 found,
                 state=(*found.state, new),
-                block=Step((*found.block.next, ahead), found.block.lets),
-                head=tuple(Step((*s.next, ahead), s.lets) for s in found.head),
+                block=Step((*found.block.next, ahead), found.block.definitions),
+                head=tuple(Step((*s.next, ahead), s.definitions) for s in found.head),
             )
         return found
 
@@ -324,7 +324,7 @@ class Recursion(Result, Mapping[str, sp.Expr]):
                 infinite = self.block.next[i].has(sp.oo)  # φ jumps: ⟨φ′²⟩ = ∞
                 out[label] = sp.oo if infinite else self.block.derivative(i, self.state[i].symbol)
         if "chi_J" in out and out["chi_J"] != sp.oo:
-            slope = Step((out["chi_J"],), self.block.lets)
+            slope = Step((out["chi_J"],), self.block.definitions)
             out["chi_Delta"] = slope.derivative(0, self.state[self.index("K")].symbol)
         return out
 
@@ -363,7 +363,7 @@ class Recursion(Result, Mapping[str, sp.Expr]):
                 break
             here = layer | {self.layer: sp.Integer(made)}
             step = self.step_to(made)
-            for symbol, e in step.lets:
+            for symbol, e in step.definitions:
                 here[symbol] = sp.N(e.subs(numbers).subs(here), digits + 5)
             layer = {v.symbol: e.subs(numbers).subs(here) for v, e in zip(self.state, step.next)}
         return out
@@ -398,7 +398,7 @@ class Recursion(Result, Mapping[str, sp.Expr]):
         block = self.block.map(as_printed)
         maps = [(v.symbol, None, e) for v, e in zip(self.state, block.next)]
         first = [(v.symbol, layer, as_printed(e)) for layer, v, e in self.first_maps()]
-        return SHOWN["latex of maps"](block.lets, [*maps, *first])
+        return SHOWN["latex of maps"](block.definitions, [*maps, *first])
 
     def _repr_latex_(self) -> str:
         return f"$${self.latex()}$$"
@@ -408,7 +408,7 @@ class Recursion(Result, Mapping[str, sp.Expr]):
 
     def __str__(self) -> str:
         block = self.block.map(as_printed)
-        lines = [f"{s} = {text(e)}" for s, e in block.lets]
+        lines = [f"{s} = {text(e)}" for s, e in block.definitions]
         lines += [f"{v.name}' = {text(e)}" for v, e in zip(self.state, block.next)]
         lines += [f"{v.name}' = {text(e)} (to layer {layer})" for layer, v, e in self.first_maps()]
         return "\n".join(lines)

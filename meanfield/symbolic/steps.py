@@ -41,17 +41,17 @@ class Domain:
 
 @dataclass(frozen=True)
 class Step:
-    """x' = next, by way of intermediates: lets, (symbol, expression) in order, each of the state and of those before.
+    """x' = next, by way of intermediates: definitions, (symbol, expression) in order, of the state and of those before.
 
     Deep blocks stay small this way: each intermediate variance is written once and known by its name from there on.
     """
 
     next: tuple[sp.Expr, ...]
-    lets: tuple[tuple[sp.Symbol, sp.Expr], ...] = ()
+    definitions: tuple[tuple[sp.Symbol, sp.Expr], ...] = ()
 
     @property
     def expressions(self) -> tuple[sp.Expr, ...]:
-        return (*(e for _, e in self.lets), *self.next)
+        return (*(e for _, e in self.definitions), *self.next)
 
     @property
     def free_symbols(self) -> set[sp.Symbol]:
@@ -62,7 +62,7 @@ class Step:
     def _free(self) -> frozenset[sp.Symbol]:
         # asked for at every call of `propagate`: a millisecond for the maps of all correlators
         found = set().union(*[sp.sympify(e).free_symbols for e in self.expressions])
-        return frozenset(found - {s for s, _ in self.lets})
+        return frozenset(found - {s for s, _ in self.definitions})
 
     def flat(self) -> tuple[sp.Expr, ...]:
         """The next state as formulas of the present one, every intermediate written out."""
@@ -72,24 +72,24 @@ class Step:
     def whole(self) -> dict[sp.Symbol, sp.Expr]:
         """Every intermediate as a formula of the state."""
         found: dict[sp.Symbol, sp.Expr] = {}
-        for symbol, e in self.lets:
+        for symbol, e in self.definitions:
             found[symbol] = e.xreplace(found)
         return found
 
     def map(self, function: Callable[[sp.Expr], sp.Expr]) -> Step:
         """`function` applied to every formula."""
-        return Step(tuple(map(function, self.next)), tuple((s, function(e)) for s, e in self.lets))
+        return Step(tuple(map(function, self.next)), tuple((s, function(e)) for s, e in self.definitions))
 
     def pick(self, indices: Sequence[int]) -> Step:
         """The step of some of the variables, with the intermediates they need."""
         kept = tuple(self.next[i] for i in indices)
         needed = set().union(*[sp.sympify(e).free_symbols for e in kept]) if kept else set()
-        lets = []
-        for symbol, e in reversed(self.lets):
+        definitions = []
+        for symbol, e in reversed(self.definitions):
             if symbol in needed:
-                lets.append((symbol, e))
+                definitions.append((symbol, e))
                 needed |= e.free_symbols
-        return Step(kept, tuple(reversed(lets)))
+        return Step(kept, tuple(reversed(definitions)))
 
     def derivative(self, i: int, by: sp.Symbol) -> sp.Expr:
         """∂next_i/∂by by the chain rule, in terms of the state and of the intermediates."""
@@ -97,7 +97,7 @@ class Step:
 
     def _slopes(self, by: sp.Symbol) -> dict[sp.Symbol, sp.Expr]:
         slopes: dict[sp.Symbol, sp.Expr] = {}
-        for symbol, e in self.lets:
+        for symbol, e in self.definitions:
             slope = _derivative(e, by, slopes)
             if slope != 0:
                 slopes[symbol] = slope

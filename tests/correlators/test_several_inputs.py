@@ -11,7 +11,7 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.numeric.finite_width import many_inputs
-from meanfield.symbolic.finite_width.correlator_maps import MEANS, WHERE, correlator_map, in_averages
+from meanfield.symbolic.finite_width.correlator_maps import INDEX_OF, MEANS, correlator_map, in_averages
 from meanfield.symbolic.finite_width.correlator_recursions import ORDER
 from meanfield.symbolic.finite_width.ensembles import ensemble_of
 from meanfield.symbolic.finite_width.first_layer import first_value, input_moment
@@ -27,7 +27,7 @@ def own_order(name, array):
     """An array with the indices of the fields as one with the correlator's own."""
     if name in MEANS:
         return array
-    letters = "".join("abcd"[p] for p in WHERE[name][2])
+    letters = "".join("abcd"[p] for p in INDEX_OF[name][2])
     return np.einsum(f"...abcd->...{letters}", array)
 
 

@@ -84,10 +84,10 @@ def test_head_and_intermediates():
     assert_same_layers(recursion.only("K"), {"sigma_w": 1.25})
     assert recursion.flat().equals(recursion) is mf.symbolic.Equality.PROVED
     assert recursion.flat().equals(Recursion(state, block)) is mf.symbolic.Equality.DIFFERENT
-    assert recursion.only("K").block.lets and not Recursion(state, (K, J * K)).block.lets
+    assert recursion.only("K").block.definitions and not Recursion(state, (K, J * K)).block.definitions
     whole = recursion.flat()
     for label, value in recursion.susceptibilities().items():
-        flat = value.xreplace(dict(block.lets))
+        flat = value.xreplace(dict(block.definitions))
         assert sp.simplify(flat - whole.susceptibilities()[label]) == 0, label
 
 

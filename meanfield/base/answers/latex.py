@@ -280,9 +280,9 @@ def aligned(equations: list[tuple[str, Any]], remarks: tuple[str, ...] = ()) -> 
 
 
 @shows("latex of maps")
-def maps_tex(lets: Iterable[tuple[sp.Symbol, Any]], maps: Iterable[tuple[sp.Symbol, int | None, Any]]) -> str:
+def maps_tex(definitions: Iterable[tuple[sp.Symbol, Any]], maps: Iterable[tuple[sp.Symbol, int | None, Any]]) -> str:
     r"""`aligned` of definitions and of maps (variable, the layer that is made or None for any one, value)."""
-    found = [(tex(s), e) for s, e in lets]
+    found = [(tex(s), e) for s, e in definitions]
     for symbol, layer, e in maps:
         made = after(symbol)
         found.append((made if layer is None else made.replace(r"\ell+1", str(layer)), e))

@@ -53,7 +53,7 @@ def derivation_data(theory: Theory, laws: Laws, table: Table) -> dict[str, Any]:
     """Maps, start values, susceptibilities and large-depth laws by quantity, and the printed rows."""
     maps_ = [theory.one_input] if theory.kind else [theory.one_input, theory.two_inputs]
     both = [pair for one in maps_ for pair in zip(one.state, one.block.next)]
-    between = [let for one in maps_ for let in one.block.lets]
+    between = [let for one in maps_ for let in one.block.definitions]
     return {
         "recursion": {v.name: {"step": _text(e), "closed_form": _closed_text(e), "first": v.initial} for v, e in both},
         "intermediates": {s.name: {"value": _text(e), "closed_form": _closed_text(e)} for s, e in between},
@@ -127,7 +127,7 @@ def derivation(theory: Theory, laws: Laws) -> Table:
     """The first part of the story: maps, start values, susceptibilities and, for μ = 1, the large-depth laws."""
     recursion, rows = theory.one_input, []
     pair = None if theory.kind else theory.two_inputs.only("K_ab")
-    for symbol, e in (*recursion.block.lets, *(pair.block.lets if pair else ())):
+    for symbol, e in (*recursion.block.definitions, *(pair.block.definitions if pair else ())):
         rows.append(TableRow("On the way", str(symbol), shown(e), tex(symbol), nodes=_nodes(e)))
     last = ((pair.state[-1], pair.block.next[-1]),) if pair else ()
     for v, e in (*zip(recursion.state, recursion.block.next), *last):
@@ -154,7 +154,7 @@ def derivation(theory: Theory, laws: Laws) -> Table:
 def maps(theory: Theory, names: tuple[str, ...], weights: str) -> Table:
     """The maps of the named quantities and of what they depend on, with their values at layer 1."""
     recursion, rows = theory.recursion(*names), []
-    for symbol, e in recursion.block.lets:
+    for symbol, e in recursion.block.definitions:
         rows.append(TableRow("On the way", str(symbol), shown(e), tex(symbol), nodes=_nodes(e)))
     for section in ("One layer deeper", "First layer (l = 1)"):
         for v, e in zip(recursion.state, recursion.block.next):

@@ -43,7 +43,7 @@ class _Names:
         for s in (*plan.recursion.parameters, plan.recursion.layer):
             self.ids[s] = sp.Symbol("layer" if s == plan.recursion.layer else f"p_{s.name}", real=True)
         for step in plan.steps:
-            for s, _ in step.lets:
+            for s, _ in step.definitions:
                 self.ids[s] = sp.Symbol("let_" + "".join(c if c.isalnum() else "_" for c in s.name), real=True)
         for v in plan.recursion.state:
             self.ids[v.symbol] = sp.Symbol(v.name, real=True)

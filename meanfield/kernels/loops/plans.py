@@ -129,11 +129,11 @@ def plan(recursion: Recursion) -> KernelPlan:
     norms = {i: alone[v.symbol][0] for i, v in enumerate(recursion.state) if v.symbol in alone}
     for step in recursion.steps:
         whole: dict[sp.Symbol, sp.Expr] = {}  # intermediates of one input alone
-        lets = []
-        for symbol, e in step.lets:
+        definitions = []
+        for symbol, e in step.definitions:
             e = e.xreplace(whole)
             if found.side(e) is None:
-                lets.append((symbol, e))
+                definitions.append((symbol, e))
                 found.both.add(symbol)
             else:
                 whole[symbol] = e
@@ -141,10 +141,10 @@ def plan(recursion: Recursion) -> KernelPlan:
         made = {maps[i]: side(w, 1) for i, w in norms.items() if recursion.state[i].symbol in SIDES}
         changed = Step(
             tuple(_apart(found, e, made) for i, e in enumerate(maps) if i not in norms),
-            tuple((s, _apart(found, e, made)) for s, e in lets),
+            tuple((s, _apart(found, e, made)) for s, e in definitions),
         )
         pairings: dict[sp.Expr, Pairing] = {}
-        every = (*(e for _, e in changed.lets), *changed.next)
+        every = (*(e for _, e in changed.definitions), *changed.next)
         for apart in (True, False):  # the distance decides the correlation of a group
             for e in every:
                 for node in sorted(nodes_in(e) - set(pairings), key=str):

@@ -25,7 +25,7 @@ def with_tangents(recursion: Recursion, parameters: tuple[sp.Symbol, ...]) -> Re
 
 
 def _moving(recursion: Recursion, step: Step, parameters: tuple[sp.Symbol, ...]) -> Step:
-    lets = list(step.lets)
+    definitions = list(step.definitions)
     more: list[sp.Expr] = []
     for p in parameters:
         by = {v.symbol: moved(v.name, p) for v in recursion.state}
@@ -34,8 +34,8 @@ def _moving(recursion: Recursion, step: Step, parameters: tuple[sp.Symbol, ...])
             through = [e.diff(s) * d for s, d in by.items() if s in e.free_symbols]
             return sp.Add(e.diff(p), *through)
 
-        for symbol, e in step.lets:
-            lets.append((moved(symbol.name, p), slope(e)))
+        for symbol, e in step.definitions:
+            definitions.append((moved(symbol.name, p), slope(e)))
             by[symbol] = moved(symbol.name, p)
         more += [slope(sp.sympify(e)) for e in step.next]
-    return Step((*step.next, *more), tuple(lets))
+    return Step((*step.next, *more), tuple(definitions))

@@ -21,7 +21,7 @@ from meanfield.functions import balls
 from meanfield.functions.activations import Activation
 from meanfield.numeric.quadrature.covariances.layer_averages import LayerAverages, averages_of
 from meanfield.numeric.quadrature.covariances.small_variance import BITS, small
-from meanfield.symbolic.finite_width.correlator_maps import MEANS, WHERE
+from meanfield.symbolic.finite_width.correlator_maps import INDEX_OF, MEANS
 from meanfield.symbolic.finite_width.ensembles import Ensemble, Orthogonal
 from meanfield.symbolic.finite_width.first_layer import first_value
 from meanfield.symbolic.finite_width.index_maps import (
@@ -250,7 +250,7 @@ def _spread(values: np.ndarray, back: Sequence[int]) -> np.ndarray:
 
 def _in_fields(name: str, own: np.ndarray) -> np.ndarray:
     """A correlator with the order of its own indices as one with that of the fields it is an average of."""
-    letters = "".join(LETTERS[position] for position in WHERE[name][2])
+    letters = "".join(LETTERS[position] for position in INDEX_OF[name][2])
     return np.ascontiguousarray(np.einsum(f"l{letters}->l{LETTERS}", own))
 
 

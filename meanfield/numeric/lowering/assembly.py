@@ -129,7 +129,7 @@ def tree(e: object) -> str:
 
 def described(recursion: Recursion) -> str:
     """Text that two recursions share only if their compiled forms are the same."""
-    steps = [f"{tree(step.lets)}|{tree(step.next)}" for step in recursion.steps]
+    steps = [f"{tree(step.definitions)}|{tree(step.next)}" for step in recursion.steps]
     bodies = (a.expr for n in depth_loops.placeholders(recursion) for a in n.args if isinstance(a, Integrand))
     nodes = sorted(map(tree, bodies))
     encodings = [str(v.encoding) for v in recursion.state]

@@ -50,7 +50,7 @@ def steadied(recursion: Recursion) -> tuple[Recursion, float]:
     steps = []
     for step in recursion.steps:
         # an intermediate stays as it is: it is one average, or a sum of positive terms
-        steps.append(Step(tuple(_map(e, known) for e in step.next), step.lets))
+        steps.append(Step(tuple(_map(e, known) for e in step.next), step.definitions))
     worst = max((error for _, error in known.values()), default=0.0)
     return replace(recursion, head=tuple(steps[:-1]), block=steps[-1]), worst
 

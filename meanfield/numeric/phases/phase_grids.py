@@ -208,7 +208,9 @@ def _generate(recursion: Recursion, parameters: tuple[str, ...]):
     ids = depth_loops.identifiers(recursion)
     tabulated = {n: str(names_of[n]) for n in _tabulated(recursion)}
     nodes = list(tabulated.values())
-    whole = Step((recursion.block.next[recursion.index("K")], recursion.block.derivative(1, J)), recursion.block.lets)
+    whole = Step(
+        (recursion.block.next[recursion.index("K")], recursion.block.derivative(1, J)), recursion.block.definitions
+    )
     between = [t for part in depth_loops.assignments(whole, calls, names_of, ids, frozenset(tabulated)) for t in part]
     lines, values = printing.statements([e.xreplace(names_of).xreplace(ids) for e in whole.next])
     body = "\n".join(f"    {t}" for t in [*between, *lines, f"return {values[0]}, {values[1]}"])

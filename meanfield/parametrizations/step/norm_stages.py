@@ -17,11 +17,11 @@ class NormStage(Stage):
     def __init__(self, centred: bool) -> None:
         self.centred = centred
 
-    def _less(self, x: np.ndarray) -> np.ndarray:
+    def _centred(self, x: np.ndarray) -> np.ndarray:
         return x - x.mean(axis=1, keepdims=True) if self.centred else x
 
     def forward(self, x: np.ndarray) -> np.ndarray:
-        self.x = self._less(x)
+        self.x = self._centred(x)
         self.size = np.sqrt(np.square(self.x).mean(axis=1, keepdims=True))
         return self.x / self.size
 
@@ -37,7 +37,7 @@ class NormStage(Stage):
         return np.where(still, FAINT * np.sqrt(np.square(out).mean()) * rest, out)
 
     def step(self, change: np.ndarray) -> np.ndarray:
-        change = self._less(change)
+        change = self._centred(change)
         more = (change * (2 * self.x + change)).mean(axis=1, keepdims=True)
         new = np.sqrt(self.size**2 + more)
         return change / new - self.x * (more / (self.size * new * (self.size + new)))

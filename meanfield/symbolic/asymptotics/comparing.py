@@ -9,12 +9,12 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.symbolic.asymptotics.exponent_cells import Undecided
-from meanfield.symbolic.asymptotics.log_growth import LEVELS, Growth, Key, Oracle, regular
+from meanfield.symbolic.asymptotics.log_growth import LEVELS, Growth, Key, SignOracle, regular
 
 NOWHERE: Key = (sp.S.Zero,) * LEVELS
 
 
-def compared(a: Growth, b: Growth, oracle: Oracle) -> int:
+def compared(a: Growth, b: Growth, oracle: SignOracle) -> int:
     """1 if a/b → ∞, -1 if it → 0, 0 if they are of one order.
 
     Raises: `Undecided` where the largest terms cancel and what follows them is not known.
@@ -22,7 +22,7 @@ def compared(a: Growth, b: Growth, oracle: Oracle) -> int:
     return leading_term(a, b, oracle)[0]
 
 
-def leading_term(a: Growth, b: Growth, oracle: Oracle) -> tuple[int, Key, sp.Expr]:
+def leading_term(a: Growth, b: Growth, oracle: SignOracle) -> tuple[int, Key, sp.Expr]:
     """The largest term of log a - log b: (its sign, its powers of l, log l, …, its coefficient); sign 0 where none
     grows. Raises: `Undecided` as `compared` does."""
     products: dict[tuple[sp.Expr, sp.Expr], sp.Expr] = {}
@@ -58,7 +58,7 @@ def _gathered(terms: list[tuple[Key, sp.Expr]]) -> list[tuple[Key, sp.Expr]]:
     return list(out.items())
 
 
-def _topmost(keys: list[Key], oracle: Oracle) -> list[int]:
+def _topmost(keys: list[Key], oracle: SignOracle) -> list[int]:
     """The places of the keys of the terms that outgrow all others."""
     top = [0]
     for i in range(1, len(keys)):
@@ -67,7 +67,7 @@ def _topmost(keys: list[Key], oracle: Oracle) -> list[int]:
     return top
 
 
-def _key_order(one: Key, other: Key, oracle: Oracle) -> int:
+def _key_order(one: Key, other: Key, oracle: SignOracle) -> int:
     """1 where l^p (log l)^q … of the first outgrows that of the second."""
     for p, q in zip(one, other):
         gap = sp.expand(p - q)
@@ -77,7 +77,7 @@ def _key_order(one: Key, other: Key, oracle: Oracle) -> int:
     return 0
 
 
-def largest(laws: list[Growth], oracle: Oracle) -> list[Growth]:
+def largest(laws: list[Growth], oracle: SignOracle) -> list[Growth]:
     """Those of the largest order."""
     found: list[Growth] = []
     for one in laws:
@@ -86,7 +86,7 @@ def largest(laws: list[Growth], oracle: Oracle) -> list[Growth]:
     return found
 
 
-def added(laws: list[Growth], oracle: Oracle) -> Growth:
+def added(laws: list[Growth], oracle: SignOracle) -> Growth:
     """Their sum: the largest, constants of equal ones added."""
     top = largest(laws, oracle)
     constants = [one.constant for one in top]
@@ -94,7 +94,7 @@ def added(laws: list[Growth], oracle: Oracle) -> Growth:
     return replace(top[0], constant=whole)
 
 
-def log_of(x: Growth, oracle: Oracle) -> Growth:
+def log_of(x: Growth, oracle: SignOracle) -> Growth:
     """|log X|, to leading order."""
     if x.products:
         (W, V, n), *more = x.products
@@ -113,7 +113,7 @@ def log_of(x: Growth, oracle: Oracle) -> Growth:
     return regular(None if x.constant is None else sp.Abs(sp.log(x.constant)))
 
 
-def summed(x: Growth, oracle: Oracle) -> Growth | None:
+def summed(x: Growth, oracle: SignOracle) -> Growth | None:
     """Σ_{m<l} X_m of a regular X where it grows, to leading order; None where it converges."""
     assert x.is_regular
     for level in range(LEVELS - 1):
@@ -127,12 +127,12 @@ def summed(x: Growth, oracle: Oracle) -> Growth | None:
     raise MeanFieldError("A sum over layers grows as a fourfold logarithm, which no law here holds.")
 
 
-def direction(x: Growth, oracle: Oracle) -> int:
+def direction(x: Growth, oracle: SignOracle) -> int:
     """1 where X → ∞, -1 where X → 0, 0 where it tends to a number > 0 (or stays between two)."""
     return compared(x, regular(1), oracle)
 
 
-def sign_of_number(c: sp.Expr, oracle: Oracle) -> int:
+def sign_of_number(c: sp.Expr, oracle: SignOracle) -> int:
     """The sign of a number of a law: a product of σ's, averages of squares and forms in the exponents.
 
     Exponents can be 0; symbols that are no coordinates of the oracle are > 0.

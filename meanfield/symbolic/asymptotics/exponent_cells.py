@@ -29,7 +29,7 @@ class Undecided(MeanFieldError):
     """What happens in a region depends on numbers that are not given."""
 
 
-class Split(Exception):
+class CellSplit(Exception):
     """The sign of `form` is not the same everywhere on the cell."""
 
     def __init__(self, form: sp.Expr):
@@ -121,7 +121,7 @@ class Cell:
         self.affine(form)  # refuses what is none
         found = [s for s, part in self.parts(form) if not part.is_empty]
         if len(found) != 1:
-            raise Split(form)
+            raise CellSplit(form)
         return found[0]
 
     def parts(self, form: sp.Expr) -> list[tuple[int, Cell]]:
@@ -175,7 +175,7 @@ class Cell:
         for size in e.atoms(sp.Abs):
             try:
                 e = e.xreplace({size: self.sign(size.args[0]) * size.args[0]})
-            except (Split, Undecided):
+            except (CellSplit, Undecided):
                 continue
         return e
 
@@ -365,7 +365,7 @@ def partition(cell: Cell, derive: Callable[[Cell], object]) -> PartitionNode:
     form: sp.Expr
     try:
         return PartitionNode(cell, None, found=derive(cell))
-    except Split as split:
+    except CellSplit as split:
         form = split.form
     parts = [(s, part) for s, part in cell.parts(form) if not part.is_empty]
     return PartitionNode(cell, form, tuple(((s,), partition(part, derive)) for s, part in parts))

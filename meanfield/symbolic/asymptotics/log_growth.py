@@ -33,7 +33,7 @@ _LOG: tuple[Key, ...] = tuple(
 )  # log l, log log l, log log log l as terms of log X
 
 
-class Oracle(Protocol):
+class SignOracle(Protocol):
     """What answers whether a form in the exponents is negative, zero or positive."""
 
     def sign(self, form: sp.Expr) -> int: ...
@@ -316,7 +316,7 @@ def grown(law: DepthLaw) -> Growth:
     return Growth(terms, (), sp.exp(sp.Add(*rest)) if known else None, leading=more and bool(terms))
 
 
-def product(W: sp.Expr, V: sp.Expr, oracle: Oracle) -> Growth:
+def product(W: sp.Expr, V: sp.Expr, oracle: SignOracle) -> Growth:
     """Π_{m<l} (1 + W m^{-V}) for V ≥ 0, W > 0, up to a constant."""
     above = oracle.sign(V - 1)
     if above > 0:

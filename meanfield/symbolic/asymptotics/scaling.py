@@ -23,7 +23,7 @@ from meanfield.functions.reading.parser import expression
 from meanfield.symbolic.averages.expansions.powerlog import Sums, left_out
 from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ONE, Atoms
-from meanfield.symbolic.series.exponents import NONE, Basis
+from meanfield.symbolic.series.exponents import NO_POWER, Basis
 from meanfield.symbolic.series.recurrences import Power, Powers, along, growing
 from meanfield.symbolic.series.ring import MANY, Key, Ring, Series, binomial, key, scaled
 
@@ -121,7 +121,7 @@ class Path:
         if self.error is not None:
             series = self.ring.above(series, _any_logs(self.ring, self.error))
         series.pop(key(-1), None)  # the constant in u has this size, too
-        return self._terms(scaled(series, self.ring.atoms.product(self.s ** (1 / self.root)), (*p, NONE, 0)))
+        return self._terms(scaled(series, self.ring.atoms.product(self.s ** (1 / self.root)), (*p, NO_POWER, 0)))
 
     def summed(self, terms: dict[tuple[sp.Expr, int], sp.Expr], rest, cut=_FALLS):
         """(Σ_l of Σ c x^p (log x)^m without the constant: the terms that grow, and the logarithm that falls as log(l)
@@ -129,7 +129,7 @@ class Path:
         known; cut: the power of l in the summand down to which the constant in u leaves terms determined."""
         known, r = dict(self.known), self.root
         moved = {(p / r, m): c / r**m for (p, m), c in terms.items()}
-        ring = self.ring.with_floor(-self.ring.size((*_power(self.ring, cut), NONE, 0))[0], NONE)
+        ring = self.ring.with_floor(-self.ring.size((*_power(self.ring, cut), NO_POWER, 0))[0], NO_POWER)
         series = along(ring, _named(ring, moved, self.s, known), self.w, ring.atoms.of(sp.log(self.s)))
         if rest is not None:
             series = ring.above(series, (*_power(ring, rest[0] / r), fmpq(int(rest[1])), 0))
@@ -146,7 +146,7 @@ class Path:
             coefficient = _tidied(ring.atoms.expr(c).xreplace(self.known if names is None else names))
             if coefficient != 0:
                 assert ring.basis is not None
-                found.append(Term(coefficient, ring.basis.expr(a, b), ring.basis.expr(logs, NONE)))
+                found.append(Term(coefficient, ring.basis.expr(a, b), ring.basis.expr(logs, NO_POWER)))
         return tuple(found)
 
 
@@ -174,7 +174,7 @@ def path(gain: Law, continuous: bool = False) -> Path:
     s, names = sp.Dummy("s", positive=True), {}
     names[s] = increments.pop((sp.S.Zero, 0))
     rest = {at: c for at, c in increments.items() if at[0] >= -1}
-    ring = Ring(Atoms(), fmpq(1), NONE, basis=Basis())
+    ring = Ring(Atoms(), fmpq(1), NO_POWER, basis=Basis())
     w = growing(ring, _named(ring, rest, s, names, less=1), ring.atoms.of(sp.log(s)), continuous=continuous)
     if error is not None and error < -1:
         error = None
@@ -223,9 +223,9 @@ def _integrated(ring: Ring, series: Series) -> Series:
 def logarithm(chi: Coefficients, top) -> Coefficients:
     """log(1 + Σ_{p>0} x_p δ^p) up to the power `top`; the constant term must be 1."""
     basis = Basis()
-    ring = Ring(Atoms(), NONE, NONE, basis=basis)
-    ring.floor = ring.size((*_power(ring, top), NONE, 0))[0]
-    x = {(*_power(ring, -p), NONE, 0): ring.atoms.of(v) for p, v in chi.items() if p > 0}
+    ring = Ring(Atoms(), NO_POWER, NO_POWER, basis=basis)
+    ring.floor = ring.size((*_power(ring, top), NO_POWER, 0))[0]
+    x = {(*_power(ring, -p), NO_POWER, 0): ring.atoms.of(v) for p, v in chi.items() if p > 0}
     found = ring.ordered(ring.log1p(ring.powers(x)))
     values = {-basis.expr(a, b): sp.simplify(ring.atoms.expr(c)) for (a, b, _, _), c in found}
     return {p: v for p, v in values.items() if v != 0}

@@ -123,7 +123,7 @@ def _half_line_powers(expr: sp.Expr, K: sp.Expr) -> sp.Expr | None:
             if not c.is_positive or any(other != 0 for _, other in terms):  # infinite parts may cancel
                 raise NoClosedForm(f"Whether ⟨|z|^({p})⟩ is finite depends on a parameter; the average stays a node.")
             conditions.append(_above(p, -1))
-        norm, [[variance]], _ = _tilt(-q * Z[0] ** 2 / 2, [[K]], (sp.S.Zero,))
+        norm, [[variance]], _ = _shift_by_exponential(-q * Z[0] ** 2 / 2, [[K]], (sp.S.Zero,))
         total.append(c * norm * (2 * variance) ** (p / 2) * sp.gamma((p + 1) / 2) / (2 * sp.sqrt(sp.pi)))
     if conditions:  # positive parts: none cancels another, and the average is infinite where one is
         return sp.Piecewise((sp.Add(*total), sp.And(*conditions)), (sp.oo, True))
@@ -232,7 +232,7 @@ def _average_term(
     f: _Factors, walls: tuple[Constraint, ...], C: list[list[sp.Expr]], mean: Sequence[sp.Expr]
 ) -> sp.Expr:
     n = len(mean)
-    norm, C, mean = _tilt(f.exponent, C, mean)
+    norm, C, mean = _shift_by_exponential(f.exponent, C, mean)
     if (walls or f.erfs) and any(entry.has(sp.I) for row in C for entry in row):
         raise NoClosedForm(f"exp({f.exponent}) meets half-lines or error functions; the average stays a node.")
     total = sp.S.Zero
@@ -251,7 +251,7 @@ def _average_term(
     return f.coefficient * norm * total
 
 
-def _tilt(
+def _shift_by_exponential(
     exponent: sp.Expr, C: list[list[sp.Expr]], mean: Sequence[sp.Expr]
 ) -> tuple[sp.Expr, list[list[sp.Expr]], list[sp.Expr]]:
     """E[e^{-½zᵀQz + bᵀz + c} g] = norm · E'[g]; written with (1 + CQ)⁻¹, so that a degenerate C is no exception."""
@@ -363,11 +363,11 @@ def _moment(powers: tuple[int, ...], constraints: tuple[int, ...], M: Vector, S:
     i = next((i for i, p in enumerate(powers) if p), None)
     if i is None:
         return _orthant(constraints, M, S)
-    lowered = _less(powers, i)
+    lowered = _lowered(powers, i)
     total = [] if M[i] == 0 else [M[i] * _moment(lowered, constraints, M, S)]
     for j, p in enumerate(lowered):
         if p and S[i][j] != 0:
-            total.append(p * S[i][j] * _moment(_less(lowered, j), constraints, M, S))
+            total.append(p * S[i][j] * _moment(_lowered(lowered, j), constraints, M, S))
     for k in constraints:
         if S[i][k] != 0:
             density = sp.exp(-_simple(M[k] ** 2 / (2 * S[k][k]))) / sp.sqrt(2 * sp.pi * S[k][k])
@@ -376,7 +376,7 @@ def _moment(powers: tuple[int, ...], constraints: tuple[int, ...], M: Vector, S:
     return sp.Add(*total)
 
 
-def _less(powers: tuple[int, ...], i: int) -> tuple[int, ...]:
+def _lowered(powers: tuple[int, ...], i: int) -> tuple[int, ...]:
     return tuple(p - (j == i) for j, p in enumerate(powers))
 
 

@@ -25,7 +25,7 @@ from meanfield.symbolic.correlator_laws.systems import CARRIED, CorrelatorLaw, C
 from meanfield.symbolic.correlator_laws.vanishing_variance import far_enough, shown_exactly
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.series.coefficients import Atoms
-from meanfield.symbolic.series.ring import UNIT, key
+from meanfield.symbolic.series.ring import ORDER_ONE, key
 from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 
@@ -112,6 +112,6 @@ def homogeneous_law(
         regime = regime if bias == 0 else "K grows linearly"
     else:
         c = atoms.product(first["K"] / kappa) if bias == 0 else atoms.of(sp.Symbol("C_K", positive=True))
-        along = Truncated({UNIT: c}, None, (fmpq(1),))
+        along = Truncated({ORDER_ONE: c}, None, (fmpq(1),))
     system = CorrelatorSystem(recursion, PowersOfK(calculus, along, kappa), regime, Status.EXACT, shown_exactly)
     return far_enough(lambda _: system, name, order)

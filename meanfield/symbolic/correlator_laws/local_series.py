@@ -16,7 +16,7 @@ from meanfield.symbolic.averages.expansions.expansion import at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, rational
 from meanfield.symbolic.series.expression_series import ExpressionSeries, no_rule
-from meanfield.symbolic.series.ring import UNIT, any_logs, key
+from meanfield.symbolic.series.ring import ORDER_ONE, any_logs, key
 from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 
@@ -53,7 +53,7 @@ class Expander(ExpressionSeries[Truncated]):
 
     def number(self, c: Exact) -> Truncated:
         """A number as a series."""
-        return Truncated({UNIT: c} if c else {}, any_logs(-self.length))
+        return Truncated({ORDER_ONE: c} if c else {}, any_logs(-self.length))
 
     def constant(self, e: sp.Expr) -> Truncated:
         return self.number(exact(self.atoms, e))

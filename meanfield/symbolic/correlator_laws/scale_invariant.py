@@ -19,8 +19,8 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, l
 from meanfield.symbolic.recursion import closed
 from meanfield.symbolic.series.coefficients import ONE, Exact, of
-from meanfield.symbolic.series.exponents import NONE
-from meanfield.symbolic.series.ring import UNIT, Key, any_logs, key, plus
+from meanfield.symbolic.series.exponents import NO_POWER
+from meanfield.symbolic.series.ring import ORDER_ONE, Key, any_logs, key, plus
 from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 #: degree in K where rates of biases are 0: z has ½, a tangent kernel 1
@@ -170,7 +170,7 @@ class Homogeneous:
     def along(self, f: Polynomial) -> Truncated:
         """Its series in l and log l."""
         calc = self.calculus
-        none = (NONE,) * len(calc.bases)
+        none = (NO_POWER,) * len(calc.bases)
         total = calc.constant(of(fmpq(0)))
         for (a, b), c in f.items():
             part = Truncated({key(a): calc.atoms.product(c)}, None, none)
@@ -183,12 +183,12 @@ class Homogeneous:
     def _harmonic(self) -> Truncated:
         """H_l = log l + γ + 1/(2l) − Σ B_{2k}/(2k l^{2k})."""
         calc = self.calculus
-        log: Key = (NONE, NONE, fmpq(1), 0)
+        log: Key = (NO_POWER, NO_POWER, fmpq(1), 0)
         terms: dict[Key, Exact] = {log: ONE, key(0): calc.atoms.of(sp.EulerGamma), key(-1): of(fmpq(1, 2))}
         for k in range(1, HARMONIC // 2):
             b = sp.bernoulli(2 * k)
             terms = plus(terms, {key(-2 * k): of(fmpq(-int(b.p), int(b.q) * 2 * k))})
-        return Truncated(terms, any_logs(-HARMONIC), (NONE,) * len(calc.bases))
+        return Truncated(terms, any_logs(-HARMONIC), (NO_POWER,) * len(calc.bases))
 
 
 @dataclass(frozen=True)
@@ -211,4 +211,4 @@ class PowersOfK:
         a = next((a for a in range(-1, 5) if sp.simplify(c - self.kappa**a) == 0), None)
         if a is None or j != 0:
             raise MeanFieldError(f"The multiplier {e} is no power of chi_K.")
-        return Truncated({UNIT: ONE}, None, tuple(fmpq(a) for _ in self.calculus.bases))
+        return Truncated({ORDER_ONE: ONE}, None, tuple(fmpq(a) for _ in self.calculus.bases))

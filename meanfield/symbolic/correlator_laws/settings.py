@@ -23,9 +23,9 @@ from meanfield.base.symbols import K
 from meanfield.symbolic.correlator_laws.local_series import Expander, power_series
 from meanfield.symbolic.equality import equal, same_structure
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, of
-from meanfield.symbolic.series.exponents import NONE
+from meanfield.symbolic.series.exponents import NO_POWER
 from meanfield.symbolic.series.recurrences import growing
-from meanfield.symbolic.series.ring import UNIT, any_logs, binomial, key, plus, scaled
+from meanfield.symbolic.series.ring import ORDER_ONE, any_logs, binomial, key, plus, scaled
 from meanfield.symbolic.series.truncated import Calculus, Rate, Truncated, leading
 
 C_K = sp.Symbol("C_K", real=True)
@@ -89,9 +89,11 @@ class PowerApproach:
         f = {-int(k[0].p) - m: c * self._amplitude(-int(k[0].p)) for k, c in total.items() if near < k[0] < -m}
         remainder = max(fmpq(2) + near / m, -self.reach)
         calc = self.calculus
-        steps = {((fmpq(-k, m), NONE), 0): c for k, c in f.items() if c}
+        steps = {((fmpq(-k, m), NO_POWER), 0): c for k, c in f.items() if c}
         w = growing(calc.ring(any_logs(remainder - 1)), steps, ZERO, {key(-1): self.start})
-        return calc.made(scaled(plus({UNIT: ONE}, w), ONE, key(1)), any_logs(remainder), (NONE,) * len(calc.bases))
+        return calc.made(
+            scaled(plus({ORDER_ONE: ONE}, w), ONE, key(1)), any_logs(remainder), (NO_POWER,) * len(calc.bases)
+        )
 
     def y(self, k: int) -> Truncated:
         """y^k along the layers."""
@@ -122,7 +124,7 @@ def power_law_at_zero(
     """K falls to 0 as a power of l: K' = K(1 + g(√K)), where K'/K is known to be 1 at K = 0, however its number is
     written. Raises: MeanFieldError where g is not led by a power."""
     slope = expander(step / K)
-    gain = replace(slope, terms={k: c for k, c in slope.terms.items() if k != UNIT})
+    gain = replace(slope, terms={k: c for k, c in slope.terms.items() if k != ORDER_ONE})
     return PowerApproach(calculus, expander, gain, 2, reach, start)
 
 
@@ -138,12 +140,12 @@ class AtFixedPoint:
 
     def coefficient(self, e: sp.Expr) -> Truncated:
         c, rate = self.value(e)
-        return Truncated({UNIT: c} if c else {}, None, rate)
+        return Truncated({ORDER_ONE: c} if c else {}, None, rate)
 
     def multiplier(self, e: sp.Expr) -> Truncated:
         a, b = powers_of(e, self.chi_K, self.chi_J)
         rate = tuple(a * x + b * y for x, y in zip(*self.rates))
-        return Truncated({UNIT: ONE}, None, rate)
+        return Truncated({ORDER_ONE: ONE}, None, rate)
 
 
 def powers_of(e: sp.Expr, chi_K: sp.Expr, chi_J: sp.Expr) -> tuple[int, int]:
@@ -167,7 +169,7 @@ def at_fixed_point(atoms: Atoms, value_at: Callable[[sp.Expr], Exact], chi_K: sp
     bases = tuple(dict.fromkeys(s for s in slopes if s not in (0, 1)))
     calculus = Calculus(atoms, bases=bases, transient=True)
     rates = [tuple(fmpq(int(s == b)) for b in bases) for s in slopes]
-    none = (NONE,) * len(bases)
+    none = (NO_POWER,) * len(bases)
     return AtFixedPoint(calculus, lambda e: (value_at(e), none), chi_K, chi_J, rates)
 
 
@@ -221,7 +223,7 @@ def _powers(e: sp.Expr, at: HalfStable | SlowPoint) -> tuple[Truncated, int]:
     """(χ_K^a χ_J^b as a series in y, by the series of both at a point; b)."""
     a, b = powers_of(e, at.chi_K_expr, at.chi_J_expr)
     calc = at.expander.calculus
-    found = calc.times(Truncated({UNIT: ONE}, at.chi_J.remainder), calc.power(at.chi_K, a))
+    found = calc.times(Truncated({ORDER_ONE: ONE}, at.chi_J.remainder), calc.power(at.chi_K, a))
     return calc.times(found, calc.power(at.chi_J, b)), b
 
 
@@ -243,8 +245,8 @@ class SlowPoint(PowerApproach):
         reach: int,
     ) -> None:
         self.chi_J_expr, self.chi_K_expr = chi_J, sp.diff(step, K)
-        front = calculus.atoms.reciprocal(steep)
-        self.chi_J = power_series([ONE, *[c * front for c in taylor(chi_J, length)[1:]]])
+        prefactor = calculus.atoms.reciprocal(steep)
+        self.chi_J = power_series([ONE, *[c * prefactor for c in taylor(chi_J, length)[1:]]])
         change = [c.scaled(fmpq(side)) for c in taylor(sp.expand(step - K), length + 1)]
         self.chi_K = power_series([ONE, *[c.scaled(fmpq(k)) for k, c in enumerate(change[2:], 2)]])
 

@@ -50,7 +50,7 @@ class _Gap:
     after: float = 1.0  # the onset of the laws of J and K
 
 
-def closing_law(
+def correlation_law(
     recursion: Recursion,
     one: Recursion,
     quantity: str,
@@ -162,7 +162,7 @@ def _gap(
             f"The law of c is not available: φ jumps and K {end}: the limit of c then is not derived; follow it with "
             'propagate(quantities=("K", "c")).'
         )
-    where = _End(recursion, one, values, phase)
+    where = _LimitOfK(recursion, one, values, phase)
     free, p, whole, sure, after = _linear_part(one, values, phase, known)
     status = status if sure is not Status.UNKNOWN else sure
     (rate, power), *slower = free or ((sp.S.Zero, sp.S.One),)
@@ -209,7 +209,7 @@ def _gap(
     return _Gap(Law(l, sp.oo, terms, "smaller"), regime, status, after)
 
 
-def _followed(where: _End, rate: sp.Expr, power: sp.Expr, odd: bool, status: Status) -> _Gap:
+def _followed(where: _LimitOfK, rate: sp.Expr, power: sp.Expr, odd: bool, status: Status) -> _Gap:
     """Where χ_J falls to 1 from above as K comes to K*: c = 1 repels by rate·power·l^{power-1} a layer, slowly enough
     for ε to stay where that and a ε^q balance."""
     falling = {q: c for q, c in where.series(odd).items() if q > 0}
@@ -271,7 +271,7 @@ def _named(recursion: Recursion, values: dict[str, sp.Expr]) -> dict[sp.Symbol, 
     return {p: values[p.name] for p in recursion.parameters if p.name in values}
 
 
-class _End:
+class _LimitOfK:
     """Where K ends, and the powers of ε in ε′/ε there."""
 
     def __init__(self, recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase: Phase):

@@ -17,20 +17,20 @@ from meanfield.functions.activations import activation as record
 from meanfield.functions.reading.parser import expression
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.finite_width.ensembles import Ensemble, ensemble_of
-from meanfield.symbolic.finite_width.layer_law import CONNECTED, PAIRED, correlator, first_order
+from meanfield.symbolic.finite_width.layer_law import CONNECTED, PAIRINGS, correlator, first_order
 from meanfield.symbolic.finite_width.monomials import quantity
 from meanfield.symbolic.finite_width.neuron_fields import Mean, Sigma, left
 from meanfield.symbolic.finite_width.weight_averages import WeightAverage, average_over_weights, structure_of
 
 SIZES = {"z": 1, "H": 2, "dH": 3, "ddI": 4, "ddII": 4}
 #: name → (what it is an average of, which pairing of its labels, the order of its indices)
-WHERE: dict[str, tuple[str, int, tuple[int, ...]]] = {}
+INDEX_OF: dict[str, tuple[str, int, tuple[int, ...]]] = {}
 for _kind, _one in CONNECTED.items():
     for _number, (_name, _order) in enumerate(_one.correlators):
-        WHERE.setdefault(_name, (_kind, _number, _order))
-    WHERE[_one.equal] = (_kind, -1, (0, 1, 2, 3))
+        INDEX_OF.setdefault(_name, (_kind, _number, _order))
+    INDEX_OF[_one.equal] = (_kind, -1, (0, 1, 2, 3))
 MEANS = {"K": ("zz", 0), "Theta": ("H", 0), "G1": ("zz", 1), "Theta1": ("H", 1)}
-NAMES = (*MEANS, *(name for name in WHERE if "0" not in name))
+NAMES = (*MEANS, *(name for name in INDEX_OF if "0" not in name))
 _FIELDS: dict[str, tuple[str, ...]] = {"zz": ("z", "z"), "H": ("H",), **{k: c.fields for k, c in CONNECTED.items()}}
 
 
@@ -79,16 +79,16 @@ def correlator_map(
     if name in MEANS:
         order = MEANS[name][1]
         return sp.expand((width if order else sp.S.One) * _mean(kind, placed, ensemble, width)[order])
-    number = WHERE[name][1]
+    number = INDEX_OF[name][1]
     found = _expanded(kind, placed, ensemble, width)
     labels = left(1, 2, 3, 4)
-    blocks = [labels] if number < 0 else [[labels[p] for p in b] for b in PAIRED[number]]
+    blocks = [labels] if number < 0 else [[labels[p] for p in b] for b in PAIRINGS[number]]
     zeroth, first = found.get(structure_of(*blocks), (sp.S.Zero, sp.S.Zero))
     if kind == "zzzz" and number == 0:
-        zeroth, first = _less(zeroth, first, "zz", placed[:2], "zz", placed[2:], ensemble, width)
+        zeroth, first = _connected(zeroth, first, "zz", placed[:2], "zz", placed[2:], ensemble, width)
     elif name in "AD":
         other = "zz" if name == "D" else "H"
-        zeroth, first = _less(zeroth, first, other, placed[:2], "H", placed[2:], ensemble, width)
+        zeroth, first = _connected(zeroth, first, other, placed[:2], "H", placed[2:], ensemble, width)
     if sp.expand(zeroth) != 0:
         raise MeanFieldError(f"{name} is not of order 1/n: {zeroth} is left at order 1.")
     return sp.expand(width * first)
@@ -151,15 +151,15 @@ def _ratio(given: object) -> sp.Expr:
 
 def _indexed(name: str, inputs: Sequence[int] | None) -> tuple[str, tuple[int, ...]]:
     """(what a correlator is an average of, the inputs of its labels)."""
-    if name not in MEANS and name not in WHERE:
-        raise unknown("correlator", name, (*MEANS, *WHERE))
+    if name not in MEANS and name not in INDEX_OF:
+        raise unknown("correlator", name, (*MEANS, *INDEX_OF))
     length = 2 if name in MEANS else 4
     at = tuple(inputs) if inputs is not None else (0,) * length
     if len(at) != length or not all(isinstance(a, int) and a >= 0 for a in at):
         raise MeanFieldError(f"{name} has {length} indices, integers ≥ 0, but inputs={shown(inputs)} were given.")
     if name in MEANS:
         return MEANS[name][0], at
-    kind, _, order = WHERE[name]
+    kind, _, order = INDEX_OF[name]
     placed = [0] * 4
     for position, a in zip(order, at):
         placed[position] = a
@@ -175,7 +175,9 @@ def _mean(kind: str, inputs: Sequence[int], ensemble: Ensemble, ratio: sp.Expr) 
     return _expanded(kind, tuple(inputs), ensemble, ratio)[structure_of(left(1, 2))]
 
 
-def _less(zeroth, first, one: str, at, two: str, there, ensemble: Ensemble, ratio: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+def _connected(
+    zeroth, first, one: str, at, two: str, there, ensemble: Ensemble, ratio: sp.Expr
+) -> tuple[sp.Expr, sp.Expr]:
     """The connected part: the product of two means taken off, to order 1/n."""
     (a0, a1), (b0, b1) = _mean(one, at, ensemble, ratio), _mean(two, there, ensemble, ratio)
     return sp.expand(zeroth - a0 * b0), sp.expand(first - a0 * b1 - a1 * b0)

@@ -17,7 +17,7 @@ from meanfield.base.symbols import Q0, J, l, n, parameter, sigma_b, sigma_w
 from meanfield.base.words import unknown
 from meanfield.functions.activations import activation as record
 from meanfield.functions.reading.parser import expression
-from meanfield.symbolic.finite_width.correlator_maps import MEANS, WHERE, correlator_map, in_averages
+from meanfield.symbolic.finite_width.correlator_maps import INDEX_OF, MEANS, correlator_map, in_averages
 from meanfield.symbolic.finite_width.ensembles import Ensemble, ensemble_of
 from meanfield.symbolic.finite_width.layer_law import correlator
 from meanfield.symbolic.finite_width.linear_correlators import first_linear_layer
@@ -164,4 +164,4 @@ def _first(weights: Ensemble, share: sp.Expr) -> dict[str, sp.Expr]:
     if weights.invariant:
         cumulants = first_cumulants(2, weights, share, C_W * Q0)
         found |= {x: cumulants[OF_VARIANCE[x]] for x in SECOND}
-    return {x: found.get(x, sp.S.Zero) for x in (*MEANS, *WHERE, *OF_J, *SECOND)} | {"J": sp.S.One}
+    return {x: found.get(x, sp.S.Zero) for x in (*MEANS, *INDEX_OF, *OF_J, *SECOND)} | {"J": sp.S.One}

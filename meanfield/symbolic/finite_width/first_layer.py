@@ -13,9 +13,9 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import n
-from meanfield.symbolic.finite_width.correlator_maps import MEANS, WHERE
+from meanfield.symbolic.finite_width.correlator_maps import INDEX_OF, MEANS
 from meanfield.symbolic.finite_width.ensembles import Ensemble, Orthogonal
-from meanfield.symbolic.finite_width.layer_law import PAIRED
+from meanfield.symbolic.finite_width.layer_law import PAIRINGS
 from meanfield.symbolic.finite_width.linear_correlators import KINDS
 from meanfield.symbolic.finite_width.monomials import Structure, WeightMonomial, quantity
 from meanfield.symbolic.finite_width.neuron_fields import Preactivation, Sigma, Tensor, left
@@ -43,12 +43,12 @@ def first_value(name: str, weights: Ensemble, share: sp.Expr) -> sp.Expr:
         kind, order = MEANS[name]
         exact = _coefficients(kind, (1, 2), weights, share).get(structure_of(left(1, 2)), sp.S.Zero)
         return sp.expand(leading(exact)[order]) if exact != 0 else sp.S.Zero
-    kind, number, order4 = WHERE[name]
+    kind, number, order4 = INDEX_OF[name]
     placed = [0] * 4
     for position, a in zip(order4, (1, 2, 3, 4)):
         placed[position] = a
     labels = left(1, 2, 3, 4)
-    blocks = [labels] if number < 0 else [[labels[p] for p in b] for b in PAIRED[number]]
+    blocks = [labels] if number < 0 else [[labels[p] for p in b] for b in PAIRINGS[number]]
     exact = _coefficients(kind, tuple(placed), weights, share).get(structure_of(*blocks), sp.S.Zero)
     if (kind == "zzzz" and number == 0) or name in "AD":
         first = "H" if name == "A" else "zz"

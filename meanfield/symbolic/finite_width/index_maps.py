@@ -14,7 +14,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.functions.activations import Activation
-from meanfield.symbolic.finite_width.correlator_maps import MEANS, WHERE, correlator_map
+from meanfield.symbolic.finite_width.correlator_maps import INDEX_OF, MEANS, correlator_map
 from meanfield.symbolic.finite_width.correlator_recursions import EXTRA, ORDER
 from meanfield.symbolic.finite_width.ensembles import Ensemble
 from meanfield.symbolic.finite_width.monomials import lambda_b, lambda_w
@@ -133,7 +133,7 @@ def _average(one: Mean) -> Average2 | Average4:
 
 def _entry(symbol: sp.Symbol) -> CorrelatorEntry:
     name, _, labels = symbol.name.rpartition("_")
-    if name not in MEANS and name not in WHERE:
+    if name not in MEANS and name not in INDEX_OF:
         raise MeanFieldError(f"The symbol {symbol} of a map of several inputs was not expected.")
     return CorrelatorEntry(name, tuple(map(int, labels)))
 

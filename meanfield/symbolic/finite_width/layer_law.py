@@ -32,7 +32,7 @@ from meanfield.base.words import unknown
 from meanfield.symbolic.finite_width.neuron_fields import NEURON, Mean, Sigma, Tensor, labels_of, relabelled
 
 NeuronInput = tuple[sp.Symbol, int]  # a neuron and an input
-PAIRED = (((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2)))
+PAIRINGS = (((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2)))
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Connected:
         """n times the average: the correlators of the pairings that the labels allow."""
         labels, inputs = [j for j, _ in places], [a for _, a in places]
         total = sp.S.Zero
-        for (one, two), (name, order) in zip(PAIRED, self.correlators):
+        for (one, two), (name, order) in zip(PAIRINGS, self.correlators):
             if labels[one[0]] == labels[one[1]] and labels[two[0]] == labels[two[1]]:
                 total += correlator(name, [inputs[i] for i in order])
         if not invariant and len(set(labels)) == 1:

@@ -23,7 +23,7 @@ from meanfield.base.symbols import n
 from meanfield.functions.reading.parser import expression
 from meanfield.symbolic.finite_width.ensembles import Ensemble, Independent, ensemble_of
 from meanfield.symbolic.finite_width.haar.pairings import Blocks, join
-from meanfield.symbolic.finite_width.layer_law import CONNECTED, PAIRED
+from meanfield.symbolic.finite_width.layer_law import CONNECTED, PAIRINGS
 from meanfield.symbolic.finite_width.monomials import WeightMonomial, lambda_b, lambda_w, quantity
 from meanfield.symbolic.finite_width.neuron_fields import Preactivation, Sigma, Tensor, left
 from meanfield.symbolic.finite_width.weight_averages import C_W, C_b, LabelPairing, paired
@@ -90,9 +90,9 @@ class LinearLayer:
         found = {"K": K, "Theta": Theta}
         means = {"zzzz": K**2, "HH": Theta**2, "zzH": K * Theta}
         for kind, one in CONNECTED.items():
-            for pairing, (name, _) in zip(PAIRED, one.correlators):
+            for pairing, (name, _) in zip(PAIRINGS, one.correlators):
                 value = self.moments[kind].get(pairing, sp.S.Zero)
-                mean = means.get(kind, sp.S.Zero) if pairing == PAIRED[0] or kind == "zzzz" else sp.S.Zero
+                mean = means.get(kind, sp.S.Zero) if pairing == PAIRINGS[0] or kind == "zzzz" else sp.S.Zero
                 found[name] = sp.factor(self.width * (value - mean))
             rest = self.moments[kind].get(((0, 1, 2, 3),), sp.S.Zero)
             if rest != 0:

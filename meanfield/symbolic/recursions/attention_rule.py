@@ -70,7 +70,7 @@ class AttentionCoordinate(Coordinate):
     def moment(self, p: int, q: int) -> sp.Expr:
         return self.scales[p] * self.scales[q] * self.law.entry(p, q)
 
-    def pushed(self, name: str, p: int, q: int) -> sp.Expr:
+    def gram(self, name: str, p: int, q: int) -> sp.Expr:
         return self.scales[p] * self.scales[q] * self.law.entry(p, q, name)
 
     def distance(self) -> sp.Expr:

@@ -31,10 +31,10 @@ from meanfield.base.symbols import Z
 from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import pieces
 from meanfield.networks.records import AffineNorm, BatchNorm
-from meanfield.symbolic.averages.nodes.shared_averages import Lets, common
+from meanfield.symbolic.averages.nodes.shared_averages import Means, common
 from meanfield.symbolic.averages.nodes.spheres import mean_on_sphere
 from meanfield.symbolic.recursions.coordinate import Coordinate, Exprs, Gaussian, gaussian, too_steep
-from meanfield.symbolic.recursions.coordinate_walk import OpenTangent, Walk, rule
+from meanfield.symbolic.recursions.coordinate_walk import TangentUnknown, Walk, rule
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Spherical(Coordinate):
             raw = raw - m * self.mean(q) - n * self.mean(p) + m * n
         return scale * raw
 
-    def pushed(self, name: str, p: int, q: int) -> sp.Expr:
+    def gram(self, name: str, p: int, q: int) -> sp.Expr:
         own, _, between = self.law.grams[name]
         if too_steep(self.pieces(p)):
             return sp.oo
@@ -87,11 +87,11 @@ class Spherical(Coordinate):
 @dataclass(frozen=True)
 class Shared(Coordinate):
     """A function of z and of means over the batch, at fixed m: functions[p], scales and shifts in Z[p] and the symbols
-    of `lets`, (c, h) with c = ⟨h⟩ over N(m, V); slopes_of: (c, dc/dm), a symbol that stands among them, too; amount: x
+    of `means`, (c, h) with c = ⟨h⟩ over N(m, V); slopes_of: (c, dc/dm), a symbol that stands among them, too; amount: x
     in units of the normalized coordinate, where it is that and nothing else."""
 
     of_gaussian: ClassVar[bool] = False
-    lets: Lets = ()
+    means: Means = ()
     slopes_of: tuple[tuple[sp.Symbol, sp.Expr], ...] = ()
     amount: sp.Expr | None = field(default=None)  # x = amount·y where y is normalized, and nothing else came since
 
@@ -112,16 +112,16 @@ class Shared(Coordinate):
         assert isinstance(found, Shared)
         return found if self.amount is None else replace(found, amount=self.amount * factors[0])
 
-    def _average(self, value: sp.Expr, lets: Lets) -> sp.Expr:
+    def _average(self, value: sp.Expr, means: Means) -> sp.Expr:
         K, _, between = self.law.cov
-        return common(value, lets, K - between, between)
+        return common(value, means, K - between, between)
 
     def expect(self, e: sp.Expr, p: int, q: int) -> sp.Expr:
         if not e.has(*Z[:2]):
-            return self._average(e, self.lets)
+            return self._average(e, self.means)
         if p == q:
             one = _mean("e", e.xreplace({Z[p]: Z[0]}))
-            return self._average(one[0], (*self.lets, one))
+            return self._average(one[0], (*self.means, one))
         total = sp.S.Zero
         for term in sp.Add.make_args(sp.expand(e, deep=False)):
             parts = [sp.Mul(*[t for t in sp.Mul.make_args(term) if t.has(z)]) for z in Z[:2]]
@@ -129,7 +129,7 @@ class Shared(Coordinate):
             if any(t.has(Z[0]) and t.has(Z[1]) for t in sp.Mul.make_args(term)):
                 raise MeanFieldError(f"{e} is no sum of products of functions of one position of the batch.")
             both = [_mean("e", part.xreplace({Z[1]: Z[0]})) for part in parts if part != 1]
-            total += self._average(rest * sp.Mul(*[c for c, _ in both]), (*self.lets, *both))
+            total += self._average(rest * sp.Mul(*[c for c, _ in both]), (*self.means, *both))
         return total
 
     def mean(self, p: int) -> sp.Expr:
@@ -143,7 +143,7 @@ class Shared(Coordinate):
             return self.expect(one.pieces(p).map(lambda e: e**2).expr.xreplace({Z[0]: Z[p]}), p, p)
         return self.expect(one.functions[p] * one.functions[q], p, q)
 
-    def pushed(self, name: str, p: int, q: int) -> sp.Expr:
+    def gram(self, name: str, p: int, q: int) -> sp.Expr:
         own, _, between = self.law.grams[name]
         if too_steep(self.pieces(p)):
             return sp.oo
@@ -156,9 +156,9 @@ class Shared(Coordinate):
         R = self._moved(one.functions[0])
         if p == q:
             found = _mean("r", pieces(R, Z[0]).map(lambda e: e**2).expr)
-            return total + self._average(found[0], (*self.lets, found)) * between
+            return total + self._average(found[0], (*self.means, found)) * between
         found = _mean("r", R)
-        return self._average(found[0] ** 2, (*self.lets, found)) * between
+        return self._average(found[0] ** 2, (*self.means, found)) * between
 
     def _moved(self, g: sp.Expr) -> sp.Expr:
         """R = ∂g/∂z + Σ ∂g/∂c·dc/dm, in Z[0]."""
@@ -176,16 +176,16 @@ class Shared(Coordinate):
         m, h = _mean("m", f)
         v = sp.Dummy("v", positive=True)
         spread = pieces(f - m, Z[0]).map(lambda e: e**2).expr
-        lets = (*self.lets, (m, h), (v, spread))
+        means = (*self.means, (m, h), (v, spread))
         by_mean = _mean("dm", self._moved(f))  # dm/dm
-        middle = replace(self, lets=lets, slopes_of=(*self.slopes_of, (m, by_mean[0])))
+        middle = replace(self, means=means, slopes_of=(*self.slopes_of, (m, by_mean[0])))
         by_variance = _mean("dv", middle._moved(spread))
         return replace(
             middle,
             functions=one.functions,
             scales=(1 / sp.sqrt(v),) * 2,
             shifts=(m,) * 2,
-            lets=(*lets[:-2], lets[-2], by_mean, lets[-1], by_variance),
+            means=(*means[:-2], means[-2], by_mean, means[-1], by_variance),
             slopes_of=(*middle.slopes_of, (v, by_variance[0])),
             amount=sp.S.One,
         )
@@ -208,7 +208,7 @@ def _batch_norm(block: BatchNorm, x: Coordinate, walk: Walk) -> Coordinate:
         raise MeanFieldError("A BatchNorm right after a Pool or a Gate is not derived; put a Dense between them.")
     x = walk.named(walk.as_gaussian(x))
     if x.sources:
-        raise OpenTangent
+        raise TangentUnknown
     if any(s == 0 for s in x.scales) or x.functions[0].xreplace({Z[0]: sp.S.One}) == x.functions[0]:
         raise MeanFieldError(
             "A BatchNorm acts on a neuron that is constant over the batch, so that its standard deviation is 0; "
@@ -240,8 +240,8 @@ def _normalized(x: Coordinate, walk: Walk) -> Coordinate:
         V = law.cov[0] - law.cov[2]
         grams = {n: ((own - between) / V, (own - between) / V, sp.S.Zero) for n, (own, _, between) in law.grams.items()}
         grams = {n: tuple(sp.oo if e.has(sp.oo) else e for e in g) for n, g in grams.items()}
-        passed: dict[object, tuple[sp.Expr, ...] | None] = dict.fromkeys(law.passed)
-        return gaussian(Gaussian(2, (sp.S.One, sp.S.One, sp.S.Zero), grams, passed=passed))
+        skip_factors: dict[object, tuple[sp.Expr, ...] | None] = dict.fromkeys(law.skip_factors)
+        return gaussian(Gaussian(2, (sp.S.One, sp.S.One, sp.S.Zero), grams, skip_factors=skip_factors))
     if size is not None:
         raise MeanFieldError(
             f"A BatchNorm of a function of z over a batch of {size} was asked for: its mean and variance depend on "
@@ -256,6 +256,6 @@ def _normalized(x: Coordinate, walk: Walk) -> Coordinate:
 @rule(AffineNorm)
 def _affine_norm(block: AffineNorm, x: Coordinate, walk: Walk) -> Coordinate:
     """x → γx + β, the identity where γ = 1 and β = 0; both are trained."""
-    if not walk.trains:
+    if not walk.trained_field:
         return x
     return replace(x, sources=(*x.sources, x.trained(), (sp.S.One,) * x.positions))

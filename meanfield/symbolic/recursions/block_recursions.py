@@ -43,7 +43,7 @@ from meanfield.networks.records import Block, Dense, Param, Projection, Schedule
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
 from meanfield.symbolic.recursions.coordinate import Exprs, Gaussian, gaussian, holds_state, mean_of, too_steep
-from meanfield.symbolic.recursions.coordinate_walk import RULES, OpenTangent, Rates, Walk
+from meanfield.symbolic.recursions.coordinate_walk import RULES, Rates, TangentUnknown, Walk
 from meanfield.symbolic.recursions.record_rules import has_dense
 from meanfield.symbolic.steps import Domain, Step
 
@@ -71,7 +71,7 @@ def recursion_of(state, walk: Walk, values: Exprs, *before: tuple[Walk, Exprs], 
     in the registry of quantities, which says what is read off it."""
 
     def step(one: Walk, ends: Exprs) -> Step:
-        whole = Step(tuple(ends), tuple(one.lets)).map(one.plain)
+        whole = Step(tuple(ends), tuple(one.definitions)).map(one.plain)
         return whole.pick(range(len(ends)))  # without intermediates that nothing needs
 
     domain: dict[str, Domain] = {}
@@ -88,8 +88,8 @@ def untrained(block: Block) -> Block:
     return rebuild(block, lambda one: one.untrained())
 
 
-def one_input(block: Block, rated: Rates = ()) -> Recursion:
-    """The recursion of (K, J, Theta) for one input through `block`; rated: as `Walk` has it.
+def one_input(block: Block, rate_names: Rates = ()) -> Recursion:
+    """The recursion of (K, J, Theta) for one input through `block`; rate_names: as `Walk` has it.
 
     K: second moment of a preactivation; J = J^{1,l}: averaged partial Jacobian norm; Theta: NTK trace per output, all
     weights, biases and LayerNorm gains trainable, in NTK parametrization. A discontinuous φ gives J = Theta = ∞. Theta
@@ -98,17 +98,17 @@ def one_input(block: Block, rated: Rates = ()) -> Recursion:
     state = [variable(K, _FIRST), variable(J, sp.S.One)]
     fields = {"J": (sp.S.One,), "Theta": (Theta,)}
     try:
-        walk, values, *before = _trained(block, (K,), fields, rated=rated)
-    except OpenTangent:
+        walk, values, *before = _trained(block, (K,), fields, rate_names=rate_names)
+    except TangentUnknown:
         walk = Walk()
         law = walk.ended(untrained(block), gaussian(Gaussian(1, (K,), {"J": (sp.S.One,)}))).law
         return recursion_of(state, walk, (law.cov[0], _times(law.grams["J"][0], J)))
-    return recursion_of([*state, variable(Theta, _trained_first(rated))], walk, values, *before)
+    return recursion_of([*state, variable(Theta, _trained_first(rate_names))], walk, values, *before)
 
 
-def _trained_first(rated: Rates, correlation: sp.Expr = sp.S.One) -> sp.Expr:
+def _trained_first(rate_names: Rates, correlation: sp.Expr = sp.S.One) -> sp.Expr:
     """Θ of two inputs of one norm at layer 1."""
-    of_w, of_b = Walk(rated=rated).rates(sigma_w, sigma_b)
+    of_w, of_b = Walk(rate_names=rate_names).rates(sigma_w, sigma_b)
     return of_w * Q0 * correlation + of_b
 
 
@@ -116,20 +116,20 @@ def _times(growth: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
     return sp.oo if growth == sp.oo else growth * symbol
 
 
-def _trained(block: Block, cov: Exprs, fields: dict[str, Exprs], *both: sp.Expr, rated: Rates = ()):
+def _trained(block: Block, cov: Exprs, fields: dict[str, Exprs], *both: sp.Expr, rate_names: Rates = ()):
     """(walk, values of the block) and the same for the first layer, where it differs: γ and β of a LayerNorm that ends
     a block belong to one coordinate each, so that the next block must see their share of Θ as functions of z; the
     input layer has none."""
-    first, positions = Walk(trains="Theta", rated=rated), 1 if len(cov) == 1 else 2
+    first, positions = Walk(trained_field="Theta", rate_names=rate_names), 1 if len(cov) == 1 else 2
     end = first.ended(block, gaussian(Gaussian(positions, cov, fields, *both)))
     if not end.sources:
         return first, _values(end.law, (sp.S.Zero,) * len(end.law.cov))
     if any(holds_state(first.plain(a)) for one in end.sources for a in one):
-        raise OpenTangent
+        raise TangentUnknown
     own = _shares(end.sources, Gaussian(positions, cov))
     grams = fields | {"Theta": tuple(t - s for t, s in zip(fields["Theta"], own))}
     # sources hold the symbols of the first
-    walk = Walk(trains="Theta", rated=rated, domain=first.domain, _assumed=first._assumed)
+    walk = Walk(trained_field="Theta", rate_names=rate_names, domain=first.domain, _assumed=first._assumed)
     law = walk.ended(block, gaussian(Gaussian(positions, cov, grams, *both), end.sources)).law
     return (walk, _values(law, _shares(end.sources, law)), (first, _values(end.law, _shares(end.sources, end.law))))
 
@@ -213,7 +213,7 @@ def two_inputs(block: Block) -> Recursion:
     return recursion_of(_pair_state(), walk, law.cov, name="two_inputs")
 
 
-def pair_tangents(block: Block, rated: Rates = ()) -> Recursion:
+def pair_tangents(block: Block, rate_names: Rates = ()) -> Recursion:
     """The recursion of (K_aa, K_bb, K_ab, J_ab, Theta_ab) for two inputs.
 
     J_ab = J_ab^{1,l}: Σ_j ⟨∂z_a/∂z_j ∂z_b/∂z_j⟩ of the same tangents pushed through both, 1 at layer 1; Theta_ab: the
@@ -222,16 +222,16 @@ def pair_tangents(block: Block, rated: Rates = ()) -> Recursion:
     state, one = [*_pair_state(), variable(J_ab, sp.S.One)], (sp.S.Zero, sp.S.Zero, sp.S.One)
     try:
         fields = {"J": one, "Theta": (sp.S.Zero, sp.S.Zero, Theta_ab)}
-        walk, values, *before = _trained(block, _COV, fields, rated=rated)
-    except OpenTangent:
+        walk, values, *before = _trained(block, _COV, fields, rate_names=rate_names)
+    except TangentUnknown:
         walk = Walk()
         law = walk.ended(untrained(block), gaussian(Gaussian(2, _COV, {"J": one}))).law
         return recursion_of(state, walk, (*law.cov, _times(law.grams["J"][2], J_ab)), name="pair_tangents")
-    state.append(variable(Theta_ab, _trained_first(rated, c0)))
+    state.append(variable(Theta_ab, _trained_first(rate_names, c0)))
     return recursion_of(state, walk, values, *before, name="pair_tangents")
 
 
-def equal_norms(block: Block, rated: Rates = ()) -> Recursion:
+def equal_norms(block: Block, rate_names: Rates = ()) -> Recursion:
     """The recursion of (K, J, Theta, K_ab, distance, J_ab, Theta_ab) for two inputs of one norm Q0 N_0, correlation c0.
 
     distance = ⟨(z_a - z_b)²⟩ = 2K - 2K_ab is followed by itself, distance' = σ_w² ⟨(φ_a - φ_b)²⟩ + μ²·distance, so that
@@ -239,14 +239,14 @@ def equal_norms(block: Block, rated: Rates = ()) -> Recursion:
     are ∞ where φ jumps.
     """
     one = (sp.S.One,) * 3
-    start = [variable(K, _FIRST), variable(J, sp.S.One), variable(Theta, _trained_first(rated))]
+    start = [variable(K, _FIRST), variable(J, sp.S.One), variable(Theta, _trained_first(rate_names))]
     start += [variable(K_ab, _BETWEEN), variable(distance, 2 * sigma_w**2 * Q0 * (1 - c0)), variable(J_ab, sp.S.One)]
-    start += [variable(Theta_ab, _trained_first(rated, c0))]
+    start += [variable(Theta_ab, _trained_first(rate_names, c0))]
     cov = (K, K, K_ab)
     try:
         fields = {"J": one, "Theta": (Theta, Theta, Theta_ab)}
-        walk, values, *before = _trained(block, cov, fields, distance, rated=rated)
-    except OpenTangent:
+        walk, values, *before = _trained(block, cov, fields, distance, rate_names=rate_names)
+    except TangentUnknown:
         walk, before = Walk(), []
         law = walk.ended(untrained(block), gaussian(Gaussian(2, cov, {"J": one}, distance))).law
         found = law.grams["J"]
@@ -257,7 +257,7 @@ def equal_norms(block: Block, rated: Rates = ()) -> Recursion:
     return recursion_of(start, walk, values, *before, name="equal_norms", closer=nearer)
 
 
-def unequal_norms(block: Block, rated: Rates = ()) -> Recursion:
+def unequal_norms(block: Block, rate_names: Rates = ()) -> Recursion:
     """The recursion of (K_aa, K_bb, norm_angle, distance, K_ab, J_ab, Theta_ab) for two inputs of any norms.
 
     distance = K_aa + K_bb - 2K_ab is followed by itself as in `equal_norms`; its share of norms is sin²(norm_angle), of
@@ -273,13 +273,13 @@ def unequal_norms(block: Block, rated: Rates = ()) -> Recursion:
     nearer = ((K_ab, roots - direction_part / 2, distance * (sp.Abs(sp.cos(norm_angle)) + _ROUNDING) < 2 * roots),)
     try:
         fields = {"J": one, "Theta": (sp.S.Zero, sp.S.Zero, Theta_ab)}
-        walk, values, *before = _trained(block, _COV, fields, *both, rated=rated)
-    except OpenTangent:
+        walk, values, *before = _trained(block, _COV, fields, *both, rate_names=rate_names)
+    except TangentUnknown:
         walk = Walk()
         law = walk.ended(untrained(block), gaussian(Gaussian(2, _COV, {"J": one}, *both))).law
         values = (*_unequal(law), _times(law.grams["J"][2], J_ab))
         return recursion_of(start, walk, values, name="unequal_norms", closer=nearer)
-    start.append(variable(Theta_ab, _trained_first(rated, c0)))
+    start.append(variable(Theta_ab, _trained_first(rate_names, c0)))
     return recursion_of(start, walk, values, *before, name="unequal_norms", closer=nearer)
 
 

@@ -40,8 +40,8 @@ class Gaussian:
     two positions, ⟨(z_a - z_b)²⟩ as a multiple of its value at the block's start, where that is state; norm_difference:
     ⟨z_a² - z_b²⟩/√distance, None or 0 where both have one variance; direction_part: of the distance,
     2(sd(z_a) sd(z_b) - ⟨z_a z_b⟩), which goes with `norm_difference` and is made of positive terms as it is.
-    passed: for the z that entered each Residual around this place, the factors by which it is still in this z, beside
-    what is independent of it; None where something of it is, but no multiple.
+    skip_factors: for the z that entered each Residual around this one, the factors by which it is still in this z,
+    beside what is independent of it; None where something of it is, but no multiple.
     """
 
     positions: int
@@ -50,7 +50,7 @@ class Gaussian:
     distance: sp.Expr | None = None
     norm_difference: sp.Expr | None = None
     direction_part: sp.Expr | None = None
-    passed: dict[object, Exprs | None] = field(default_factory=dict, compare=False)
+    skip_factors: dict[object, Exprs | None] = field(default_factory=dict, compare=False)
 
     def variance(self, p: int) -> sp.Expr:
         return self.cov[p]
@@ -245,7 +245,7 @@ class Coordinate:
             return mean_of(e.xreplace({Z[p]: Z[0]}), self.law.variance(p), by_terms=True)
         return mean_of(as_pair(e, p, q), self.law.over(p, q), by_terms=True)
 
-    def pushed(self, name: str, p: int, q: int) -> sp.Expr:
+    def gram(self, name: str, p: int, q: int) -> sp.Expr:
         """The Gram entry of the field `name` behind this coordinate, ∞ where a slope is."""
         here = self.law.entry(p, q, name)
         if here == 0:  # of tangents that ended in weights of 0: nothing is left of them, however steep f is

@@ -84,7 +84,7 @@ OPEN = (
 )
 
 
-class OpenTangent(Exception):
+class TangentUnknown(Exception):
     """γ and β of a LayerNorm whose output is a skip's input: their share of Θ depends on z in more and more ways."""
 
 
@@ -92,20 +92,20 @@ class OpenTangent(Exception):
 class Walk:
     """One derivation: the intermediates named so far, and where the parameters met may lie.
 
-    share: S, where tangents change K; None where they do not. trains: the field whose tangents are those of all
-    parameters (Θ); rated: "lambda_w" where weights are trained at rates λ_w (by fan-in) and not at σ_w², "lambda_b"
-    where biases are at λ_b and not at σ_b². kind: what the two positions are where positions act on each other, any two
-    of a "batch" or of the "tokens" of one input; size: how many there are, None for infinitely many. scores: the
-    variance of the scores of every Attention that was met.
+    share: S, where tangents change K; None where they do not. trained_field: the field whose tangents are those of all
+    parameters (Θ); rate_names: "lambda_w" where weights are trained at rates λ_w (by fan-in) and not at σ_w²,
+    "lambda_b" where biases are at λ_b and not at σ_b². kind: what the two positions are where they act on each other,
+    any two of a "batch" or of the "tokens" of one input; size: how many there are, None for infinitely many. scores:
+    the variance of the scores of every Attention that was met.
     """
 
     share: sp.Expr | None = None
-    trains: str = ""
-    rated: Rates = ()
+    trained_field: str = ""
+    rate_names: Rates = ()
     kind: str = ""
     size: int | None = None
     scores: list[sp.Expr] = field(default_factory=list)
-    lets: list[tuple[sp.Symbol, sp.Expr]] = field(default_factory=list)
+    definitions: list[tuple[sp.Symbol, sp.Expr]] = field(default_factory=list)
     domain: dict[str, Domain] = field(default_factory=dict)
     _assumed: dict[str, sp.Symbol] = field(default_factory=dict)
     _slopes: dict[sp.Symbol, sp.Expr] = field(default_factory=lambda: {K: sp.S.One})
@@ -143,8 +143,8 @@ class Walk:
 
     def rates(self, w: sp.Expr, b: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
         """The rates that weights and biases of deviations w, b are trained at."""
-        self.domain |= {name: Domain(sp.S.Zero) for name in self.rated}
-        return lambda_w if "lambda_w" in self.rated else w**2, lambda_b if "lambda_b" in self.rated else b**2
+        self.domain |= {name: Domain(sp.S.Zero) for name in self.rate_names}
+        return lambda_w if "lambda_w" in self.rate_names else w**2, lambda_b if "lambda_b" in self.rate_names else b**2
 
     # ---------------------------------------------------------------------------------------------- intermediates
 
@@ -160,29 +160,29 @@ class Walk:
                 if e == x.law.distance and letter == "direction_part":
                     return distance * per(known_distance[0], distance)
                 stem = "ratio" if letter == "distance" else "direction"
-                index = 1 + sum(s.name.startswith(f"{stem}[") for s, _ in self.lets)
+                index = 1 + sum(s.name.startswith(f"{stem}[") for s, _ in self.definitions)
                 found = distance * self._let(f"{stem}[{index}]", per(e, distance), nonnegative=True)
                 known_distance.append(found)
                 return found
             if letter == "norm_difference":
-                index = 1 + sum(s.name.startswith("norm[") for s, _ in self.lets)
+                index = 1 + sum(s.name.startswith("norm[") for s, _ in self.definitions)
                 kept = e in (0, x.law.norm_difference) and not e.has(DividedDifference)
                 return e if kept else self._let(f"norm[{index}]", e)
             stem = LETTERS.get(letter, "chi") + ("" if same and pq[0] == pq[1] else SUFFIXES[x.positions][pq])
-            known = [s for s, value in self.lets if value == e and s.name.startswith(f"{stem}[")]
+            known = [s for s, value in self.definitions if value == e and s.name.startswith(f"{stem}[")]
             if same and known:
                 return known[0]
-            index = 1 + sum(s.name.startswith(f"{stem}[") for s, _ in self.lets)
+            index = 1 + sum(s.name.startswith(f"{stem}[") for s, _ in self.definitions)
             return self._let(f"{stem}[{index}]", e, **{"positive": (letter == "K" and pq[0] == pq[1]) or None})
 
-        return replace(x, law=replace(x.law.map(name), passed=x.law.passed))
+        return replace(x, law=replace(x.law.map(name), skip_factors=x.law.skip_factors))
 
     def _let(self, name: str, e: sp.Expr, **assumptions: bool | None) -> sp.Expr:
         """A symbol for a long expression, a short one as it is."""
         if e.is_Atom or e.has(sp.oo) or (not e.has(*_NODES) and e.count_ops() <= _SMALL):
             return e
         symbol = sp.Symbol(name, real=True, **assumptions)  # no user's name has brackets
-        self.lets.append((symbol, e))
+        self.definitions.append((symbol, e))
         return symbol
 
     def slope(self, e: sp.Expr) -> sp.Expr:
@@ -191,7 +191,7 @@ class Walk:
 
     def _through(self, e: sp.Expr) -> list[tuple[sp.Symbol, sp.Expr]]:
         """The symbols by which `e` depends on K, each with its own slope."""
-        defined = dict(self.lets)
+        defined = dict(self.definitions)
         for symbol in sorted(e.free_symbols & set(defined), key=str):
             if symbol not in self._slopes:
                 self._slopes[symbol] = self._let(f"d{symbol.name}", self.slope(defined[symbol]))
@@ -203,7 +203,7 @@ class Walk:
         they move with K inside of it."""
         if self.share is None:
             return x
-        index = 1 + len({s.name[1:] for s, _ in self.lets if s.name[:2] in ("s[", "m[")})
+        index = 1 + len({s.name[1:] for s, _ in self.definitions if s.name[:2] in ("s[", "m[")})
         scale = self._let(f"s[{index}]", x.scales[0], positive=True)
         shift = self._let(f"m[{index}]", x.shifts[0], positive=x.shifts[0].is_positive or None)
         return replace(x, scales=(scale,), shifts=(shift,))
@@ -212,10 +212,10 @@ class Walk:
 
     def tangent(self, x: Coordinate, name: str, p: int, q: int) -> sp.Expr:
         """The Gram entry Σ_j ⟨∂_j x_p ∂_j x_q⟩ of the field `name`."""
-        pushed = x.pushed(name, p, q)
-        if pushed == sp.oo or self.share is None:
-            return pushed
-        return pushed + self.share * (self._stein(x) if x.of_one_node else x.drawn_along(self.slope))
+        gram = x.gram(name, p, q)
+        if gram == sp.oo or self.share is None:
+            return gram
+        return gram + self.share * (self._stein(x) if x.of_one_node else x.drawn_along(self.slope))
 
     def _stein(self, x: Coordinate) -> sp.Expr:
         """What tangents do by way of K, per S; one position."""
@@ -254,13 +254,13 @@ class Walk:
                 return tidy(x.scales[pq[0]] * x.scales[pq[1]] * e)
             return self.tangent(x, name, *pq)
 
-        passed = {
-            mark: None if factors is None else tuple(f * s for f, s in zip(factors, x.scales))
-            for mark, factors in x.law.passed.items()
+        skip_factors = {
+            skip: None if factors is None else tuple(f * s for f, s in zip(factors, x.scales))
+            for skip, factors in x.law.skip_factors.items()
         }
         return replace(
             x,
-            law=replace(x.law.map(scaled), passed=passed),
+            law=replace(x.law.map(scaled), skip_factors=skip_factors),
             scales=(sp.S.One,) * x.positions,
             gains=tuple(g * s for g, s in zip(x.gains, x.scales)),
             sources=tuple(tuple(a.xreplace(back) for a in one) for one in x.sources),

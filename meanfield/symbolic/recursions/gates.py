@@ -103,9 +103,9 @@ class Gated(Coordinate):
         slopes = self._phi.slopes(p, q)
         return sp.oo if slopes == sp.oo else self.scales[p] * self.scales[q] * self._u(p, q) * slopes
 
-    def pushed(self, name: str, p: int, q: int) -> sp.Expr:
+    def gram(self, name: str, p: int, q: int) -> sp.Expr:
         assert self.value is not None
-        by_gate, by_value = super().pushed(name, p, q), self.value.entry(p, q, name)
+        by_gate, by_value = super().gram(name, p, q), self.value.entry(p, q, name)
         if sp.oo in (by_gate, by_value):
             return sp.oo
         return self.scales[p] * self.scales[q] * self._phi.moment(p, q) * by_value + by_gate

@@ -30,7 +30,7 @@ from meanfield.symbolic.averages.nodes.maxima import maximum_average
 from meanfield.symbolic.averages.nodes.pools import MaxDistanceRatio, MaxProduct, kind_of, maximum_mean
 from meanfield.symbolic.averages.nodes.unequal_norms import divided_difference, unequal_distance_ratio
 from meanfield.symbolic.recursions.coordinate import Coordinate, holds_state, mean_of, per, too_steep
-from meanfield.symbolic.recursions.coordinate_walk import OpenTangent, Walk, rule
+from meanfield.symbolic.recursions.coordinate_walk import TangentUnknown, Walk, rule
 
 Powers = dict[tuple[int, ...], sp.Expr]  # exponents of the nodes' values → coefficient
 
@@ -64,7 +64,7 @@ class Pooled(Coordinate):
         raise MeanFieldError("A Pool is followed by Scale, LayerNorm or Dense; put a Nonlinearity before the Pool.")
 
     def trained(self):
-        raise OpenTangent  # a trained LayerNorm behind a Pool: Θ is left out
+        raise TangentUnknown  # a trained LayerNorm behind a Pool: Θ is left out
 
     @property
     def is_symmetric(self) -> bool:
@@ -349,7 +349,7 @@ def _pool(block: Pool, x: Coordinate, walk: Walk) -> Coordinate:
             "functions of Gaussians; put a Dense between them."
         )
     if x.sources:
-        raise OpenTangent  # of a trained LayerNorm before a Pool: Θ is left out
+        raise TangentUnknown  # of a trained LayerNorm before a Pool: Θ is left out
     x = walk.named(walk.as_gaussian(x))
     if any(map(holds_state, x.scales)) or any(s != 0 for s in x.shifts):
         raise MeanFieldError(

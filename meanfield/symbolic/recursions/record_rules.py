@@ -32,7 +32,7 @@ from meanfield.symbolic.recursions.coordinate import (
     pairs,
     tidy,
 )
-from meanfield.symbolic.recursions.coordinate_walk import OpenTangent, Walk, refusal, rule
+from meanfield.symbolic.recursions.coordinate_walk import TangentUnknown, Walk, refusal, rule
 
 
 @rule(Sequential)
@@ -67,14 +67,14 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
             return w**2 * x.norm_difference()
         if name == "direction_part":
             return w**2 * x.direction_part() + _direction_by_bias(w, b, x)
-        pushed = sp.S.Zero if w == 0 else walk.tangent(x, name, *pq)  # without weights nobody sees where φ jumps
-        if pushed == sp.oo:
+        gram = sp.S.Zero if w == 0 else walk.tangent(x, name, *pq)  # without weights nobody sees where φ jumps
+        if gram == sp.oo:
             return sp.oo
-        if name != walk.trains:
-            return w**2 * pushed
+        if name != walk.trained_field:
+            return w**2 * gram
         own = sp.Add(*[_source_moment(one, x, *pq) for one in x.sources])
         of_w, of_b = walk.rates(w, b)
-        return w**2 * (pushed + own) + of_w * x.moment(*pq) + of_b
+        return w**2 * (gram + own) + of_w * x.moment(*pq) + of_b
 
     return gaussian(x.law.map(fresh))
 
@@ -181,7 +181,7 @@ def _projection(block: Projection, x: Coordinate, walk: Walk) -> Coordinate:
             "A Projection takes a Gaussian to a Gaussian of the same law, but it is given φ(z) or the output of a "
             "trained LayerNorm; put it where a block begins, or take Dense(sigma_w=1, sigma_b=0)."
         )
-    return replace(x, law=replace(x.law, passed={}))
+    return replace(x, law=replace(x.law, skip_factors={}))
 
 
 @rule(Residual)
@@ -200,13 +200,13 @@ def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
         return _inner_skip(block.branch, shortcut, strength, x, walk)
     x = walk.named(walk.as_gaussian(x))
     if x.sources and not all(mixes):
-        raise OpenTangent
-    mark = object()
-    entered = replace(x.law, passed={**x.law.passed, mark: (sp.S.One,) * x.positions})
+        raise TangentUnknown
+    skip = object()
+    entered = replace(x.law, skip_factors={**x.law.skip_factors, skip: (sp.S.One,) * x.positions})
     # where both ways have a Dense, each adds its own share of what trains before them
     ends = [walk.as_gaussian(walk(part, replace(x, law=entered))) for part in (block.branch, shortcut)]
     if all(end.is_linear for end in ends) and any(end.sources for end in ends):
-        raise OpenTangent
+        raise TangentUnknown
     for end in ends:
         if not end.is_linear:
             raise MeanFieldError(
@@ -215,10 +215,10 @@ def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
             )
     new, old = (end.law for end in ends)
     total = _sum(new, old, strength)
-    factors = _in_common(new, old, mark, strength, walk)
+    factors = _in_common(new, old, skip, strength, walk)
     if factors is not None:
         total = _with_shared(total, entered, factors)
-    return gaussian(replace(total, passed=_passed(new, old, strength, mark)))
+    return gaussian(replace(total, skip_factors=_skip_factors(new, old, strength, skip)))
 
 
 def _sum(new: Gaussian, old: Gaussian, strength: sp.Expr) -> Gaussian:
@@ -236,12 +236,12 @@ def _sum(new: Gaussian, old: Gaussian, strength: sp.Expr) -> Gaussian:
     return Gaussian(new.positions, added(new.cov, old.cov), grams, distance, norm_difference, direction_part)
 
 
-def _in_common(new: Gaussian, old: Gaussian, mark: object, strength: sp.Expr, walk: Walk) -> Exprs | None:
+def _in_common(new: Gaussian, old: Gaussian, skip: object, strength: sp.Expr, walk: Walk) -> Exprs | None:
     """μ m_p m′_q + μ m_q m′_p over the entries, m and m′ the factors by which the two ways let z through; None where
     one of them lets nothing through."""
-    if strength == 0 or mark not in new.passed or mark not in old.passed:
+    if strength == 0 or skip not in new.skip_factors or skip not in old.skip_factors:
         return None
-    one, other = new.passed[mark], old.passed[mark]
+    one, other = new.skip_factors[skip], old.skip_factors[skip]
     if one is None or other is None:
         raise MeanFieldError(
             "Both ways of a Residual let its input through, and one of them normalizes it over a batch: what the two "
@@ -288,13 +288,13 @@ def _with_shared(law: Gaussian, z: Gaussian, factors: Exprs) -> Gaussian:
     return replace(out, direction_part=law.direction_part + factor * z.direction_part + moved)
 
 
-def _passed(new: Gaussian, old: Gaussian, strength: sp.Expr, mark: object) -> dict[object, Exprs | None]:
+def _skip_factors(new: Gaussian, old: Gaussian, strength: sp.Expr, skip: object) -> dict[object, Exprs | None]:
     """What is left, in the sum, of each z that entered a Residual around this one."""
     found: dict[object, Exprs | None] = {}
     zero = (sp.S.Zero,) * new.positions
-    for one in dict.fromkeys((*new.passed, *old.passed)):
-        if one is not mark:
-            a, b = new.passed.get(one, zero), old.passed.get(one, zero)
+    for one in dict.fromkeys((*new.skip_factors, *old.skip_factors)):
+        if one is not skip:
+            a, b = new.skip_factors.get(one, zero), old.skip_factors.get(one, zero)
             found[one] = None if a is None or b is None else tuple(f + strength * g for f, g in zip(a, b))
     return found
 

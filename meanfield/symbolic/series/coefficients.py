@@ -98,15 +98,15 @@ class Atoms:
 
     def of(self, e: object) -> Exact:
         """A number as a coefficient: a rational as it is, else a rational times an atom."""
-        front, remainder = sp.sympify(e).as_coeff_Mul()
-        if not front.is_Rational:
-            front, remainder = sp.S.One, sp.sympify(e)
-        if remainder == 1 or front == 0:
-            return of(rational(front))
+        prefactor, remainder = sp.sympify(e).as_coeff_Mul()
+        if not prefactor.is_Rational:
+            prefactor, remainder = sp.S.One, sp.sympify(e)
+        if remainder == 1 or prefactor == 0:
+            return of(rational(prefactor))
         if remainder not in self.index:
             self.index[remainder] = len(self.found)
             self.found.append(remainder)
-        return Exact({((self.index[remainder], 1),): rational(front)})
+        return Exact({((self.index[remainder], 1),): rational(prefactor)})
 
     def product(self, e: sp.Expr) -> Exact:
         """A product of powers as one of atoms' powers, so that π and 1/π cancel."""

@@ -21,9 +21,9 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Exact, of
-from meanfield.symbolic.series.exponents import NONE
+from meanfield.symbolic.series.exponents import NO_POWER
 from meanfield.symbolic.series.recurrences import balanced, differences, put_in
-from meanfield.symbolic.series.ring import UNIT, Key, Series, any_logs, key, plus, scaled, shifted
+from meanfield.symbolic.series.ring import ORDER_ONE, Key, Series, any_logs, key, plus, scaled, shifted
 from meanfield.symbolic.series.truncated import Calculus, Rate, Truncated
 
 
@@ -49,11 +49,11 @@ def home_of(calc: Calculus, m: Truncated) -> Key:
     edge = calc.edge(m)
     if edge is not None and edge >= -1:
         raise NotFar
-    unit = m.terms.get(UNIT)
+    unit = m.terms.get(ORDER_ONE)
     if unit is None or unit.number != 1:
         raise MeanFieldError("A multiplier was expected to tend to 1.")
     for k in m.terms:
-        if k != UNIT and (calc.size(k) > -1 or (calc.size(k) == -1 and k[2] != 0)):
+        if k != ORDER_ONE and (calc.size(k) > -1 or (calc.size(k) == -1 and k[2] != 0)):
             raise MeanFieldError("A stretched exponential is no series in powers of l.")
     a = m.terms.get(key(-1), ZERO)
     number = a.number
@@ -62,7 +62,7 @@ def home_of(calc: Calculus, m: Truncated) -> Key:
     linear = _linear(calc, a)
     if linear is None:
         raise MeanFieldError(f"The power {calc.atoms.expr(a)} of l is no number that is known as one here.")
-    return linear[0], linear[1], NONE, 0
+    return linear[0], linear[1], NO_POWER, 0
 
 
 def _linear(calc: Calculus, a: Exact) -> tuple[fmpq, fmpq] | None:
@@ -79,7 +79,7 @@ def _linear(calc: Calculus, a: Exact) -> tuple[fmpq, fmpq] | None:
 
 def _homed(calc: Calculus, m: Truncated, s: Truncated, home: Key, free: Callable[[], Exact], rate: Rate) -> Truncated:
     """The free solution with the particular one, both ρ^l times series."""
-    slow = replace(m, terms={k: c for k, c in m.terms.items() if k != UNIT and k != key(-1)})
+    slow = replace(m, terms={k: c for k, c in m.terms.items() if k != ORDER_ONE and k != key(-1)})
     if any(m.rate):
         s = calc.scaled(s, calc.base(tuple(-r for r in m.rate)))
     edge, near = calc.edge(s), calc.edge(m)
@@ -106,7 +106,7 @@ def _iterated(
     source, own = (scaled(one.terms, ONE, key(1)) for one in (s, slow))
 
     def right(x: Series) -> Series:
-        return plus(source, ring.product(own, x), *differences(UNIT, ring, x))
+        return plus(source, ring.product(own, x), *differences(ORDER_ONE, ring, x))
 
     return balanced(ring, right, slope, free=start)
 
@@ -116,16 +116,16 @@ def _forced(calc: Calculus, m: Truncated, s: Truncated) -> Truncated:
     back = tuple(-r for r in s.rate)
     ratio = calc.base(tuple(x + y for x, y in zip(m.rate, back)))
     source = scaled(s.terms, calc.base(back))
-    front = calc.atoms.reciprocal(ONE - ratio)
+    prefactor = calc.atoms.reciprocal(ONE - ratio)
     remainder = s.remainder
     if m.remainder is not None and (most := calc.lead(s)) is not None:
         remainder = calc.order.largest(remainder, shifted(m.remainder, most))
-    slow = {k: c * ratio for k, c in m.terms.items() if k != UNIT}
+    slow = {k: c * ratio for k, c in m.terms.items() if k != ORDER_ONE}
     ring = calc.ring(remainder)
 
     def answer(y: Series) -> Series:
         change = plus(calc.later(Truncated(y, remainder, ())).terms, scaled(y, of(fmpq(-1))))
         right = plus(source, ring.product(slow, y), scaled(change, of(fmpq(-1))))
-        return calc.made(ring.cut(scaled(right, front)), remainder, ()).terms  # as `later` has it
+        return calc.made(ring.cut(scaled(right, prefactor)), remainder, ()).terms  # as `later` has it
 
     return calc.made(put_in(answer, "a sequence"), remainder, s.rate)

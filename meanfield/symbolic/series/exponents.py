@@ -21,7 +21,7 @@ from meanfield.symbolic.series.coefficients import expression, rational
 
 DIGITS = 60
 LARGEST = 10**6  # coefficient of an integer relation that is looked for
-NONE = fmpq(0)
+NO_POWER = fmpq(0)
 
 
 class NoHigherOrder(MeanFieldError):
@@ -41,7 +41,7 @@ class Span:
             return self._rational_only(other)
         total = dict(self.parts)
         for i, c in other.parts:
-            total[i] = total.get(i, NONE) + c
+            total[i] = total.get(i, NO_POWER) + c
         return span(total)
 
     def _rational_only(self, other: fmpq | int) -> Span:
@@ -78,7 +78,7 @@ class Span:
 def span(parts: dict[int, fmpq]) -> Span | fmpq:
     """Σ c_i λ_i."""
     left = tuple((i, c) for i, c in sorted(parts.items()) if c != 0)
-    return Span(left) if left else NONE
+    return Span(left) if left else NO_POWER
 
 
 def is_zero(e: sp.Expr) -> bool:
@@ -110,17 +110,17 @@ class Basis:
     keeper: type[sp.Expr] | None = None
 
     def of(self, number: sp.Expr, what: str = "an exponent") -> tuple[fmpq, Span | fmpq]:
-        """A real number as (its rational part, its irrational part). Raises: NoFurther for one that 60 digits take for
-        a sum that it is not proved to be."""
+        """A real number as (its rational part, its irrational part). Raises: NoHigherOrder for one that 60 digits
+        take for a sum that it is not proved to be."""
         number = sp.sympify(number)
         if number.free_symbols:
             raise NoHigherOrder(
                 f"Further terms need a number for {what}, which is {number}; give the σ's and β's numbers."
             )
         held = any(hasattr(n, "tex_letter") for n in sp.preorder_traversal(number))
-        front, remainder = (number if held else sp.expand(number)).as_coeff_Add()
-        a: Any = rational(front)
-        b: Any = NONE
+        prefactor, remainder = (number if held else sp.expand(number)).as_coeff_Add()
+        a: Any = rational(prefactor)
+        b: Any = NO_POWER
         for term in (remainder,) if held else sp.Add.make_args(remainder):
             if term != 0:
                 c, name = term.as_coeff_Mul()
@@ -130,7 +130,7 @@ class Basis:
 
     def value(self, part: Span | fmpq) -> fmpq:
         """An irrational part, to 60 digits."""
-        return sum((c * self.values[i] for i, c in part.parts), NONE) if isinstance(part, Span) else NONE
+        return sum((c * self.values[i] for i, c in part.parts), NO_POWER) if isinstance(part, Span) else NO_POWER
 
     def expr(self, a: fmpq, b: Span | fmpq) -> sp.Expr:
         """An exponent as an expression."""
@@ -143,9 +143,9 @@ class Basis:
     def _named(self, name: sp.Expr, what: str) -> tuple[fmpq, Span | fmpq]:
         """A number as a sum of 1 and the names, to which it is added where it is no such sum."""
         if name.is_Rational:
-            return rational(name), NONE
+            return rational(name), NO_POWER
         if name in self.names:
-            return NONE, span({self.names.index(name): fmpq(1)})
+            return NO_POWER, span({self.names.index(name): fmpq(1)})
         value = name.args[0] if self.keeper is not None and isinstance(name, self.keeper) else name
         digits = balls.certified(value, DIGITS).mid().str(DIGITS, radius=False)
         relation = self._relation(digits)
@@ -159,7 +159,7 @@ class Basis:
             return a, span(dict(enumerate(parts)))
         self.names.append(name)
         self.values.append(rational(sp.Rational(digits)))
-        return NONE, span({len(self.names) - 1: fmpq(1)})
+        return NO_POWER, span({len(self.names) - 1: fmpq(1)})
 
     def _relation(self, digits: str) -> list[fmpq] | None:
         """The rationals a, c_0, … with number = a + Σ c_i λ_i to 40 digits and more."""
@@ -172,7 +172,7 @@ class Basis:
 
 
 def decided(e: sp.Expr, what: str) -> sp.Rational | None:
-    """The rational that a number is, None for an irrational one. Raises: NoFurther where that is open."""
+    """The rational that a number is, None for an irrational one. Raises: NoHigherOrder where that is open."""
     e = sp.sympify(e)
     if e.is_Rational:
         return e

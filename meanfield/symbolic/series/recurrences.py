@@ -13,8 +13,8 @@ from collections.abc import Callable
 from flint import fmpq
 
 from meanfield.symbolic.series.coefficients import ONE, Exact, of
-from meanfield.symbolic.series.exponents import NONE, NoHigherOrder
-from meanfield.symbolic.series.ring import UNIT, Key, Part, Ring, Series, binomial, key, over, plus, scaled
+from meanfield.symbolic.series.exponents import NO_POWER, NoHigherOrder
+from meanfield.symbolic.series.ring import ORDER_ONE, Key, Part, Ring, Series, binomial, key, over, plus, scaled
 
 ROUNDS = 200
 Power = tuple[fmpq, Part]
@@ -22,7 +22,7 @@ Powers = dict[tuple[Power, int], Exact]  # c of c x^p (log x)^m by (p, m)
 
 
 def put_in(answer: Callable[[Series], Series], what: str) -> Series:
-    """The x with answer(x) = x, from 0 on. Raises: NoFurther where it is not found."""
+    """The x with answer(x) = x, from 0 on. Raises: NoHigherOrder where it is not found."""
     x: Series = {}
     for _ in range(ROUNDS):
         new = answer(x)
@@ -35,8 +35,8 @@ def put_in(answer: Callable[[Series], Series], what: str) -> Series:
 def balanced(
     ring: Ring,
     right: Callable[[Series], Series],
-    slope: Power = (NONE, NONE),
-    logs: fmpq = NONE,
+    slope: Power = (NO_POWER, NO_POWER),
+    logs: fmpq = NO_POWER,
     free: Series | None = None,
     what: str = "a sequence",
 ) -> Series:
@@ -56,7 +56,7 @@ def differences(lead: Key, ring: Ring, eps: Series) -> list[Series]:
     """-l Σ_{j ≥ 2} Dʲ/j! of X = l^… (1 + ε), over its leading power: what X′ - X is beyond dX/dl."""
     up = key(1)
     base = over(lead, up)  # of l·Dʲ(1 + ε)
-    change, factor, n, out = ring.derivative(scaled(plus({UNIT: ONE}, eps), ONE, up), base), fmpq(1), 1, []
+    change, factor, n, out = ring.derivative(scaled(plus({ORDER_ONE: ONE}, eps), ONE, up), base), fmpq(1), 1, []
     while change:
         n, factor = n + 1, factor / (n + 1)
         change = ring.derivative(change, base)
@@ -74,7 +74,7 @@ def growing(ring: Ring, steps: Powers, log: Exact, free: Series | None = None, c
         beyond = [] if continuous else differences(key(1), ring, w)
         return plus(along(ring, steps, w, log), *beyond)
 
-    return balanced(ring, right, (fmpq(1), NONE), free=free, what="K")
+    return balanced(ring, right, (fmpq(1), NO_POWER), free=free, what="K")
 
 
 def along(ring: Ring, terms: Powers, w: Series, log: Exact) -> Series:
@@ -82,17 +82,17 @@ def along(ring: Ring, terms: Powers, w: Series, log: Exact) -> Series:
     total: Series = {}
     known: dict[Power, tuple[Ring, list[Series], Series]] = {}
     for (p, m), c in terms.items():
-        front: Key = (*p, NONE, 0)
+        prefactor: Key = (*p, NO_POWER, 0)
         if p not in known:
-            inner, e = ring.with_floor(ring.floor + ring.size(front)[0], ring.depth), ring.exponent(*p)
+            inner, e = ring.with_floor(ring.floor + ring.size(prefactor)[0], ring.depth), ring.exponent(*p)
             powers = inner.powers(w)
             known[p] = inner, powers, inner.composed(powers, lambda j, e=e: binomial(e, j))  # type: ignore[misc]
         inner, powers, part = known[p]
         if m:
-            logs = plus({UNIT: log, (NONE, NONE, fmpq(1), 0): ONE}, inner.log1p(powers))
+            logs = plus({ORDER_ONE: log, (NO_POWER, NO_POWER, fmpq(1), 0): ONE}, inner.log1p(powers))
             for _ in range(m):
                 part = inner.product(part, logs)
-        total = plus(total, ring.cut(scaled(part, c, front)))
+        total = plus(total, ring.cut(scaled(part, c, prefactor)))
         if inner.lost is not None:
             a, b, r, s = inner.lost
             ring.lost = ring.largest(ring.lost, (a + p[0], b + p[1], r, s))

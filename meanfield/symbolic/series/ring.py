@@ -18,14 +18,14 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of
-from meanfield.symbolic.series.exponents import NONE, Basis, NoHigherOrder, Span
+from meanfield.symbolic.series.exponents import NO_POWER, Basis, NoHigherOrder, Span
 
 Part = Any  # fmpq or Span; 0 is the fmpq
 Key = tuple[fmpq, Part, fmpq, int]  # (a, b, r, s) of l^{a + b} (log l)^r (log log l)^s
 Size = tuple[fmpq, fmpq, int]
 Series = dict[Key, Exact]
 
-UNIT: Key = (NONE, NONE, NONE, 0)
+ORDER_ONE: Key = (NO_POWER, NO_POWER, NO_POWER, 0)
 MOST = 400  # terms of one series
 MANY = fmpq(MOST)  # logarithms, more than any term has
 MOST_MONOMIALS = 20_000  # of all its coefficients
@@ -41,7 +41,7 @@ class TooLong(MeanFieldError):
 
 def key(p: int | fmpq) -> Key:
     """l^p for a rational p."""
-    return fmpq(p), NONE, NONE, 0
+    return fmpq(p), NO_POWER, NO_POWER, 0
 
 
 def times(a: Key, b: Key) -> Key:
@@ -54,7 +54,7 @@ def over(a: Key, b: Key) -> Key:
 
 def any_logs(p: int | fmpq | None) -> Key | None:
     """What covers l^p times every power of log l; None for nothing."""
-    return None if p is None else (fmpq(p), NONE, MANY, 0)
+    return None if p is None else (fmpq(p), NO_POWER, MANY, 0)
 
 
 def shifted(remainder: Key | None, by: Key) -> Key | None:
@@ -77,10 +77,10 @@ def plus(*series: Series) -> Series:
     return out
 
 
-def scaled(a: Series, c: Exact, shift: Key = UNIT) -> Series:
+def scaled(a: Series, c: Exact, shift: Key = ORDER_ONE) -> Series:
     """c l^… times a series."""
     if c.terms == ONE.terms:
-        return {times(k, shift): x for k, x in a.items()} if shift != UNIT else a
+        return {times(k, shift): x for k, x in a.items()} if shift != ORDER_ONE else a
     return {times(k, shift): x * c for k, x in a.items()} if c else {}
 
 
@@ -125,7 +125,7 @@ class Ring:
         return of(a) + self.atoms.of(self.irrational).scaled(b) if b != 0 else of(a)
 
     def inverse(self, a: fmpq, b: Part) -> Exact:
-        """1/(a + b). Raises: NoFurther where 60 digits hardly tell it from 1/0."""
+        """1/(a + b). Raises: NoHigherOrder where 60 digits hardly tell it from 1/0."""
         if isinstance(b, Span):
             assert self.basis is not None
             if abs(a + self.worth(b)) < NEAR:
@@ -187,9 +187,9 @@ class Ring:
 
     def composed(self, powers: list[Series], coefficient: Callable[[int], Exact]) -> Series:
         """Σ_{j ≥ 0} coefficient(j) a^j from the powers of a."""
-        return plus({UNIT: coefficient(0)}, *[scaled(p, coefficient(j)) for j, p in enumerate(powers, 1)])
+        return plus({ORDER_ONE: coefficient(0)}, *[scaled(p, coefficient(j)) for j, p in enumerate(powers, 1)])
 
-    def derivative(self, a: Series, base: Key = UNIT) -> Series:
+    def derivative(self, a: Series, base: Key = ORDER_ONE) -> Series:
         """d/dl of base·a, over base."""
         out: Series = {}
 
@@ -206,7 +206,7 @@ class Ring:
                 put((one[0], one[1], k[2] - 1, k[3] - 1), c.scaled(fmpq(s)))
         return {k: c for k, c in out.items() if c}
 
-    def solved(self, rhs: Series, slope: tuple[fmpq, Part] = (NONE, NONE), logs: fmpq = NONE) -> Series:
+    def solved(self, rhs: Series, slope: tuple[fmpq, Part] = (NO_POWER, NO_POWER), logs: fmpq = NO_POWER) -> Series:
         """x with l x′ + slope·x + logs·x/log l = rhs, without solutions of the equation with 0: where l^p is one, a
         logarithm enters."""
         out: Series = {}

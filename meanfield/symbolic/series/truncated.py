@@ -18,11 +18,11 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of
-from meanfield.symbolic.series.exponents import NONE, Basis
+from meanfield.symbolic.series.exponents import NO_POWER, Basis
 from meanfield.symbolic.series.ring import (
     MANY,
     MOST,
-    UNIT,
+    ORDER_ONE,
     Key,
     Ring,
     Series,
@@ -130,7 +130,7 @@ class Calculus:
         return 1 if gap > 0 else -1
 
     def constant(self, c: Exact) -> Truncated:
-        return Truncated({UNIT: c} if c else {}, None, (NONE,) * len(self.bases))
+        return Truncated({ORDER_ONE: c} if c else {}, None, (NO_POWER,) * len(self.bases))
 
     def plus(self, *parts: Truncated) -> Truncated:
         """A sum: what is exponentially smaller is left out."""
@@ -157,7 +157,7 @@ class Calculus:
         ring = self.ring(remainder)
         return self.made(ring.product(a.terms, b.terms), self.below(ring, remainder), rate, small)
 
-    def scaled(self, a: Truncated, c: Exact, shift: Key = UNIT) -> Truncated:
+    def scaled(self, a: Truncated, c: Exact, shift: Key = ORDER_ONE) -> Truncated:
         if not c:
             return self.constant(ZERO)
         return Truncated(scaled(a.terms, c, shift), shifted(a.remainder, shift), a.rate, a.small)
@@ -178,8 +178,8 @@ class Calculus:
             raise MeanFieldError("The leading order of a quantity that is divided by is not known.")
         c = x.terms[top]
         others = {k: v for k, v in x.terms.items() if k != top}
-        w = scaled(others, self.atoms.reciprocal(c) if c.number != 1 else ONE, over(UNIT, top))
-        return top, c, Truncated(w, shifted(x.remainder, over(UNIT, top)), (NONE,) * len(self.bases), x.small)
+        w = scaled(others, self.atoms.reciprocal(c) if c.number != 1 else ONE, over(ORDER_ONE, top))
+        return top, c, Truncated(w, shifted(x.remainder, over(ORDER_ONE, top)), (NO_POWER,) * len(self.bases), x.small)
 
     def composed(self, x: Truncated, coefficient: Callable[[int], Exact], reach: fmpq | None = None) -> Truncated:
         """Σ_j coefficient(j) x^j of an x that vanishes as l → ∞. It ends `reach` powers of l down at the least; None:
@@ -212,17 +212,17 @@ class Calculus:
         top, c, w = self.relative(x)
         if p != -1 and (top[2] != 0 or top[3]):
             raise MeanFieldError("Only a plain power of l can lead a power of a series.")
-        front, n, shift, rate = self.atoms.reciprocal(c) if p == -1 else ONE, p, top, x.rate
+        prefactor, n, shift, rate = self.atoms.reciprocal(c) if p == -1 else ONE, p, top, x.rate
         if isinstance(p, fmpq):
             shift, rate = _raised(top, p), tuple(r * p for r in x.rate)
         else:
             assert self.basis is not None
             parts = self.basis.of(p * self.basis.expr(top[0], top[1]))
-            n, shift = self.order.exponent(*self.basis.of(p)), (*parts, NONE, 0)
+            n, shift = self.order.exponent(*self.basis.of(p)), (*parts, NO_POWER, 0)
         if p != -1 and c.number != 1:
-            front = self.atoms.total(self.atoms.expr(c) ** (expression(p) if isinstance(p, fmpq) else p))
+            prefactor = self.atoms.total(self.atoms.expr(c) ** (expression(p) if isinstance(p, fmpq) else p))
         series = self.composed(w, lambda j: binomial(n, j), reach)
-        return replace(self.scaled(series, front, shift), rate=rate)
+        return replace(self.scaled(series, prefactor, shift), rate=rate)
 
     def later(self, x: Truncated, layers: int = 1) -> Truncated:
         """x_{l+1}, or x_{l-1}, of a sequence: Σ x^(j)/j!, and a factor of its exponential."""

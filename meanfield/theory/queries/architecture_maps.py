@@ -39,7 +39,7 @@ class Maps:
     block: Block
     first: Dense = FIRST
     batch: int | None = None
-    rated: Rates = field(default=(), repr=False)  # those of lambda_w and lambda_b that Theta is by
+    rate_names: Rates = field(default=(), repr=False)  # those of lambda_w and lambda_b that Theta is by
 
     def __post_init__(self) -> None:
         block_of(self.block, "The block of a Theory")
@@ -84,7 +84,7 @@ class Maps:
         Theta_ab)."""
         if self.kind:
             return self.acting.printed()
-        return begun(one_input(self.block, self.rated), self.first)
+        return begun(one_input(self.block, self.rate_names), self.first)
 
     @cached_property
     def limiting(self) -> Recursion:
@@ -114,18 +114,18 @@ class Maps:
     def pair_tangents(self) -> Recursion:
         """The recursion of (K_aa, K_bb, K_ab, J_ab, Theta_ab): the Jacobian and the tangent kernel between two inputs.
         """
-        return begun(pair_tangents(self.block, self.rated), self.first)
+        return begun(pair_tangents(self.block, self.rate_names), self.first)
 
     @cached_property
     def equal_norms(self) -> Recursion:
         """The recursion of (K, J, Theta, K_ab, distance, J_ab, Theta_ab) for two inputs of one norm."""
-        return begun(equal_norms(self.block, self.rated), self.first)
+        return begun(equal_norms(self.block, self.rate_names), self.first)
 
     @cached_property
     def unequal_norms(self) -> Recursion:
         """The recursion of (K_aa, K_bb, norm_angle, distance, K_ab, J_ab, Theta_ab) for two inputs of any norms; the
         angle norm_angle with sin(norm_angle) = (sqrt(K_aa) - sqrt(K_bb))/sqrt(distance) keeps the digits of both."""
-        return begun(unequal_norms(self.block, self.rated), self.first)
+        return begun(unequal_norms(self.block, self.rate_names), self.first)
 
     @cached_property
     def input_jacobian(self) -> Recursion:
@@ -171,4 +171,4 @@ def batch_size(value: object, block: Block) -> int:
 def described(theory: Maps) -> str:
     """All of a theory as text: a record may show less of a long formula than another one needs to differ."""
     formulas = [str(activation(a).expression) for a in activations_of(theory.block)]
-    return repr((theory.block, theory.first, theory.batch, theory.rated, formulas))
+    return repr((theory.block, theory.first, theory.batch, theory.rate_names, formulas))

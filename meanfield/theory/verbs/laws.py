@@ -271,7 +271,7 @@ def closing_law(
     start = sp.S.One if same else sp.simplify(first["K_ab"] / first["K"]) if first["K"] != 0 else sp.S.Zero
     one = theory.one_input.only("K", "J")
     try:
-        return closing.closing_law(
+        return closing.correlation_law(
             recursion,
             one,
             quantity,

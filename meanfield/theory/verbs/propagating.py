@@ -79,7 +79,7 @@ def _run(theory: Maps, point: ParameterPoint, rates: dict[str, Any], settings: d
 
     depth, quantities, layerwise = (settings[k] for k in ("depth", "quantities", "layerwise"))
     rates = {k: v for k, v in rates.items() if v is not None}
-    if theory.rated:  # its maps have them as parameters
+    if theory.rate_names:  # its maps have them as parameters
         point, rates = replace(point, parameters={**point.parameters, **rates}), {}
     inner = {s.name for a in activations_of(theory.block) for s in activation(a).free_parameters}
     swept = {k: double(k, v) for k, v in point.parameters.items() if k in inner}
@@ -115,7 +115,7 @@ def _run(theory: Maps, point: ParameterPoint, rates: dict[str, Any], settings: d
         from meanfield.correlators.derived import held_apart, is_plain, prepared, refuse_zero
 
         if not of_width and (point.pair or not is_plain(theory.block, theory.first)):
-            return _run(replace(theory, rated=tuple(rates)), point, rates, settings | {"quantities": wanted})
+            return _run(replace(theory, rate_names=tuple(rates)), point, rates, settings | {"quantities": wanted})
         if has_skip(theory.block):
             return _remembering(theory, point, wanted, rates, settings)
         made = made_of(wanted)

@@ -91,9 +91,9 @@ def test_a_moving_step():
     variables = [SimpleNamespace(symbol=x, name="x"), SimpleNamespace(symbol=u, name="u")]
     step = _moving(SimpleNamespace(state=variables), Step((y**2 + p * x * u, 3 * u), ((y, p * x**2),)), (p,))
     dx, du, dy = (moved(name, p) for name in "xuy")
-    assert [s for s, _ in step.lets] == [y, dy] and step.next[:2] == (y**2 + p * x * u, 3 * u)
-    lets = dict(step.lets)
-    assert sp.expand(lets[dy] - (x**2 + 2 * p * x * dx)) == 0
+    assert [s for s, _ in step.definitions] == [y, dy] and step.next[:2] == (y**2 + p * x * u, 3 * u)
+    definitions = dict(step.definitions)
+    assert sp.expand(definitions[dy] - (x**2 + 2 * p * x * dx)) == 0
     assert sp.expand(step.next[2] - (2 * y * dy + x * u + p * u * dx + p * x * du)) == 0
     assert sp.expand(step.next[3] - 3 * du) == 0
 

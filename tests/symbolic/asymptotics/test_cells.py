@@ -11,7 +11,7 @@ import sympy as sp
 from scipy.optimize import linprog
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.symbolic.asymptotics.exponent_cells import At, Cell, Split, Undecided, is_zero, partition
+from meanfield.symbolic.asymptotics.exponent_cells import At, Cell, CellSplit, Undecided, is_zero, partition
 from meanfield.symbolic.asymptotics.log_growth import Growth, exponential, regular
 from meanfield.symbolic.asymptotics.tables.phase_tree import _strength
 from meanfield.symbolic.asymptotics.tables.row_orders import Group, extreme
@@ -90,7 +90,7 @@ def test_the_sign_of_a_form_or_a_split(seed):
     if len(alive) == 1:
         assert cell.sign(form) == alive[0]
     else:
-        with pytest.raises(Split, match=f"^{re.escape(str(form))}$") as split:
+        with pytest.raises(CellSplit, match=f"^{re.escape(str(form))}$") as split:
             cell.sign(form)
         assert split.value.form == form
 

@@ -43,28 +43,28 @@ def phase(name: str, chi) -> Phase:
     return Phase(name, None, exact(chi), False)
 
 
-UNIT = {"w": 2.0**-52}
+ORDER_ONE = {"w": 2.0**-52}
 CLOSE = 1 + sp.Rational(1, 10**10)  # 100·√(2⁻⁵²/1) = 1.49e-6
 
 
 @pytest.mark.parametrize(
     "name, chi, units, around, changes",
     [
-        ("chaotic", CLOSE, UNIT, ("chaotic", "chaotic"), False),
-        ("chaotic", CLOSE, UNIT, ("chaotic", "ordered"), True),
-        ("chaotic", CLOSE, UNIT, ("critical", "chaotic"), True),
-        ("ordered", CLOSE, UNIT, ("ordered", "ordered"), False),
-        ("ordered", CLOSE, UNIT, ("chaotic", "chaotic"), True),
-        ("undecided", CLOSE, UNIT, ("critical", "undecided"), False),
-        ("undecided", CLOSE, UNIT, ("critical", "ordered"), True),
-        ("critical", CLOSE, UNIT, ("ordered", "chaotic"), False),
+        ("chaotic", CLOSE, ORDER_ONE, ("chaotic", "chaotic"), False),
+        ("chaotic", CLOSE, ORDER_ONE, ("chaotic", "ordered"), True),
+        ("chaotic", CLOSE, ORDER_ONE, ("critical", "chaotic"), True),
+        ("ordered", CLOSE, ORDER_ONE, ("ordered", "ordered"), False),
+        ("ordered", CLOSE, ORDER_ONE, ("chaotic", "chaotic"), True),
+        ("undecided", CLOSE, ORDER_ONE, ("critical", "undecided"), False),
+        ("undecided", CLOSE, ORDER_ONE, ("critical", "ordered"), True),
+        ("critical", CLOSE, ORDER_ONE, ("ordered", "chaotic"), False),
         ("chaotic", CLOSE, {}, ("ordered", "ordered"), False),
-        ("chaotic", 1 + sp.Rational(2, 10**6), UNIT, ("ordered", "ordered"), False),
-        ("chaotic", 1 + sp.Rational(1, 10**6), UNIT, ("ordered", "ordered"), True),
-        ("ordered", 1 - sp.Rational(2, 10**6), UNIT, ("chaotic", "chaotic"), False),
-        ("chaotic", sp.oo, UNIT, ("ordered", "ordered"), False),
-        ("undecided", sp.nan, UNIT, ("ordered", "ordered"), False),
-        ("undecided", sp.Symbol("mu"), UNIT, ("ordered", "ordered"), False),
+        ("chaotic", 1 + sp.Rational(2, 10**6), ORDER_ONE, ("ordered", "ordered"), False),
+        ("chaotic", 1 + sp.Rational(1, 10**6), ORDER_ONE, ("ordered", "ordered"), True),
+        ("ordered", 1 - sp.Rational(2, 10**6), ORDER_ONE, ("chaotic", "chaotic"), False),
+        ("chaotic", sp.oo, ORDER_ONE, ("ordered", "ordered"), False),
+        ("undecided", sp.nan, ORDER_ONE, ("ordered", "ordered"), False),
+        ("undecided", sp.Symbol("mu"), ORDER_ONE, ("ordered", "ordered"), False),
     ],
 )
 def test_a_phase_is_critical_to_rounding_where_the_last_bits_decide(name, chi, units, around, changes):
@@ -80,7 +80,9 @@ def test_the_unit_counts_beside_its_value():
     """2⁻⁵² of 10⁻⁶ is large: 100·√(2.2e-10) = 1.5e-3."""
     away = phase("chaotic", 1 + sp.Rational(1, 1000))
     for w, changes in ((sp.Rational(1, 10**6), True), (-sp.Rational(1, 10**6), True), (sp.S.One, False)):
-        found = phase_with_rounding(away, {"w": w, "b": sp.S(1)}, {"b": 2.0**-60} | UNIT, lambda _: phase("ordered", 1))
+        found = phase_with_rounding(
+            away, {"w": w, "b": sp.S(1)}, {"b": 2.0**-60} | ORDER_ONE, lambda _: phase("ordered", 1)
+        )
         assert found.to_rounding is changes
 
 
@@ -105,11 +107,11 @@ def point(k, chi) -> FixedPoint:
 def test_a_fixed_point_is_critical_to_rounding_where_it_does_not_stay_on_its_side(around, changes):
     found = FixedPoints((point(2, CLOSE), point(7, 3), point(9, 1)), Status.EXACT, "by hand")
     other = FixedPoints(tuple(point(k, chi) for k, chi in around), Status.EXACT, "by hand")
-    marked = points_with_rounding(found, {"w": sp.S.One}, UNIT, lambda moved: found if moved["w"] < 1 else other)
+    marked = points_with_rounding(found, {"w": sp.S.One}, ORDER_ONE, lambda moved: found if moved["w"] < 1 else other)
     assert [p.to_rounding for p in marked] == [changes, False, False]
     assert marked[0].phase == (ROUNDED if changes else "chaotic") and math.isinf(marked[0].xi) == changes
     neutral = replace(found, points=(replace(found[1], K=exact(sp.Symbol("K"))),))
-    assert points_with_rounding(neutral, {"w": sp.S.One}, UNIT, lambda moved: other) is neutral
+    assert points_with_rounding(neutral, {"w": sp.S.One}, ORDER_ONE, lambda moved: other) is neutral
 
 
 def test_a_floating_zero_is_zero():

@@ -12,7 +12,7 @@ import sympy as sp
 import meanfield as mf
 from meanfield.base.symbols import K, Theta, n
 from meanfield.symbolic.finite_width import linear_correlators
-from meanfield.symbolic.finite_width.correlator_maps import NAMES, WHERE, correlator_map, in_averages
+from meanfield.symbolic.finite_width.correlator_maps import INDEX_OF, NAMES, correlator_map, in_averages
 from meanfield.symbolic.finite_width.layer_law import correlator
 from meanfield.symbolic.finite_width.linear_correlators import first_linear_layer, linear_moments
 from meanfield.symbolic.finite_width.weight_averages import (
@@ -162,7 +162,7 @@ def test_maps_of_linear_networks_are_the_limits_of_exact_layers(law):
     """All correlators from layer 1 to 2 to 3, symbolic C_W and rates: two codes, one closes, the other expands."""
     layer = first_linear_layer(n, weights=law, bias=0)
     names = [x for x in (*NAMES, "V0", "A0", "D0_H", "P0", "R0", "S0") if x not in ("G1", "Theta1")]
-    zeros = {correlator(x, (0,) * 4): sp.S.Zero for x in names if x in WHERE} | dict.fromkeys(
+    zeros = {correlator(x, (0,) * 4): sp.S.Zero for x in names if x in INDEX_OF} | dict.fromkeys(
         (sp.Symbol("G1", real=True), sp.Symbol("Theta1", real=True)), sp.S.Zero
     )
     for _ in range(2):
@@ -174,7 +174,7 @@ def test_maps_of_linear_networks_are_the_limits_of_exact_layers(law):
             for x, v in old.items()
         }
         for x in names:
-            if x in WHERE or x in ("K", "Theta"):
+            if x in INDEX_OF or x in ("K", "Theta"):
                 found = linear_limit(correlator_map(x, weights=law)).subs(C_b, 0).subs(at)
                 assert sp.expand(found - sp.limit(new.get(x, sp.S.Zero), n, sp.oo)) == 0, x
 

@@ -14,7 +14,7 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.finite_width.correlator_maps import MEANS, WHERE, correlator_map, in_averages
+from meanfield.symbolic.finite_width.correlator_maps import INDEX_OF, MEANS, correlator_map, in_averages
 from meanfield.symbolic.finite_width.layer_law import correlator
 from meanfield.symbolic.finite_width.monomials import lambda_b, lambda_w
 from meanfield.symbolic.finite_width.weight_averages import C_W, C_b
@@ -32,7 +32,7 @@ PATTERNS = list(product((1, 2), repeat=4))
 
 def own_order(name, at):
     """The correlator's own order of the inputs of a product of fields, as `measure` indexes it."""
-    return tuple(at[p] for p in WHERE[name][2])
+    return tuple(at[p] for p in INDEX_OF[name][2])
 
 
 @lru_cache(maxsize=1024)

@@ -45,7 +45,7 @@ def test_through_two_dense_layers_and_twice_the_same_phi():
     block = mf.Residual(branch, "1/2")
     theory = mf.derive(architecture=block)
     recursion = theory.equal_norms.only("K_ab", "distance")
-    assert any(s.name.startswith("ratio[") for s, _ in recursion.block.lets)
+    assert any(s.name.startswith("ratio[") for s, _ in recursion.block.definitions)
     exact = recursion.iterate({"sigma_w": 1.5, "sigma_b": 0.25, "Q0": 1, "c0": 0.75}, 4, digits=25)
     assert all(abs(x["distance"] - 2 * (x["K"] - x["K_ab"])) < 1e-22 for x in exact)
     run = theory.propagate(sigma_w=1.5, sigma_b=0.25, depth=4, correlation=0.75, quantities=("K_ab", "distance"))

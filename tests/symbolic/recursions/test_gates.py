@@ -29,7 +29,7 @@ from meanfield.symbolic.fixed_points.products import product_zeros, products, ri
 
 pytestmark = pytest.mark.usefixtures("interpreted_where_fast")
 
-UNIT = Dense(sigma_w=1, sigma_b=0)
+ORDER_ONE = Dense(sigma_w=1, sigma_b=0)
 OWN = Gate("silu", Dense(sigma_w="13/10", sigma_b="1/5"), Dense(sigma_w="3/5", sigma_b="2/5"))
 
 
@@ -112,7 +112,7 @@ def test_closed_forms():
     x = K / (1 + K)
     gelu_square = K / 4 + K * sp.asin(x) / (2 * sp.pi) + K * x / (sp.pi * sp.sqrt(1 + 2 * K))  # [autoinit] (66)
     for phi, square in (("relu", K / 2), ("z", K), ("erf", erf_square), ("gelu", gelu_square)):
-        step = gated(phi, UNIT, UNIT).recursion("K").doit()["K"].subs({sigma_w: 1, sigma_b: 0})
+        step = gated(phi, ORDER_ONE, ORDER_ONE).recursion("K").doit()["K"].subs({sigma_w: 1, sigma_b: 0})
         for at in (0.1, 1, 20):
             assert float(step.subs(K, at)) == pytest.approx(float(at * square.subs(K, at)), rel=1e-13), phi
             assert float(step.subs(K, at)) != pytest.approx(float(at * square.subs(K, at)) * 1.01, rel=1e-3)
@@ -161,7 +161,7 @@ def test_the_distance_keeps_its_digits(ratio):
 def test_what_a_gate_does_to_criticality():
     """Where φ is homogeneous χ_K = χ_J, which is 2 at the point from which K grows without bound; the critical line is
     where that point and the one that attracts meet."""
-    theory = gated("relu", UNIT, UNIT)
+    theory = gated("relu", ORDER_ONE, ORDER_ONE)
     zero, point = theory.fixed_points(sigma_w="3/2", sigma_b=0)
     assert (zero.K.value, zero.chi_J.value, zero.stability) == (0, 0, "stable")
     assert point.K.value == sp.Rational(8, 9) and point.chi_J.value == pytest.approx(2) and point.chi_K.value == 2
@@ -178,7 +178,7 @@ def test_what_a_gate_does_to_criticality():
 def test_both_slopes_on_the_critical_line(phi, at):
     """χ_K - χ_J = σ_w² V⟨φφ″⟩ as it is σ_w²⟨φφ″⟩ without the gate: both are 1 at the K* of φ itself."""
     f = {"tanh": np.tanh, "silu": silu}[phi]
-    theory = gated(phi, UNIT, UNIT)
+    theory = gated(phi, ORDER_ONE, ORDER_ONE)
     sigma_w, sigma_b = (float(s.value) for s in theory.critical_line().at(at))
     place = {"sigma_w": f"{sigma_w:.15g}", "sigma_b": f"{sigma_b:.15g}"}
     here = min(theory.fixed_points(**place), key=lambda p: abs(p.K.value - at))
@@ -202,7 +202,7 @@ def crossings(phi, w, b, own):
 @pytest.mark.parametrize(("phi", "f"), [("silu", silu), ("sigmoid", lambda v: (1 + np.tanh(v / 2)) / 2)])
 def test_fixed_points_against_a_grid(phi, f):
     for (w, b), own in itertools.product([(1.2, 0.2), (0.7, 0.9), (1.5, 1.4)], (False, True)):
-        theory = gated(phi) if own else gated(phi, UNIT, UNIT)
+        theory = gated(phi) if own else gated(phi, ORDER_ONE, ORDER_ONE)
         found = theory.fixed_points(sigma_w=w, sigma_b=b)
         seen = crossings(f, w, b, own)
         inside = [float(p.K.value) for p in found if 1e-6 < p.K.value < 100]
@@ -231,13 +231,13 @@ def test_laws():
     law = mf.derive("silu", architecture="swiglu").depth_law("J", sigma_w=1, sigma_b=0)
     second, steep = (WEIGHT @ f(X) ** 2 for f in (silu, lambda v: slope(silu, v)))
     assert float(law.exponent) == pytest.approx(1 + steep / second, rel=1e-7)
-    glu = gated("sigmoid", UNIT, UNIT)  # K' ~ 9K/2 and χ_J ~ √K
+    glu = gated("sigmoid", ORDER_ONE, ORDER_ONE)  # K' ~ 9K/2 and χ_J ~ √K
     law = glu.depth_law("J", sigma_w=3, sigma_b=0).law.leading
     assert law.power == 2 and sp.simplify(law.coefficient - sp.log(sp.Rational(9, 2)) / 4) == 0
     log_J = glu.propagate(sigma_w=3, sigma_b=0, depth=400).log_J
     assert np.diff(log_J[[100, 200, 300]], 2)[0] / 100**2 == pytest.approx(2 * float(law.coefficient), rel=1e-3)
     with pytest.raises(MeanFieldError, match="K grows faster than exponentially"):
-        gated("relu", UNIT, UNIT).depth_law("K", sigma_w=3, sigma_b=0)
+        gated("relu", ORDER_ONE, ORDER_ONE).depth_law("K", sigma_w=3, sigma_b=0)
 
 
 # --------------------------------------------------------------------------------------------------- compositions
@@ -246,16 +246,20 @@ def test_laws():
 def test_behind_and_before_other_records():
     """Scale, LayerNorm, the average of a Pool and another Gate may follow; u and v of one input or of a Dense's."""
     w = 1.4
-    theory = mf.derive(architecture=Sequential((Gate("relu", UNIT, UNIT), Scale("1/2"), Pool(3, "average"), Dense())))
+    theory = mf.derive(
+        architecture=Sequential((Gate("relu", ORDER_ONE, ORDER_ONE), Scale("1/2"), Pool(3, "average"), Dense()))
+    )
     run = theory.propagate(sigma_w=w, sigma_b=0, depth=2)
     assert run.K[1] == pytest.approx(w**2 * (w**2) ** 2 / 2 / 4 / 3) and run.J[1] == pytest.approx(w**2 * w**2 / 12)
-    normed = mf.derive(architecture=Sequential((Gate("relu", UNIT, UNIT), LayerNorm(), Dense())))
+    normed = mf.derive(architecture=Sequential((Gate("relu", ORDER_ONE, ORDER_ONE), LayerNorm(), Dense())))
     run = normed.propagate(sigma_w=w, sigma_b=0, depth=2, quantities=("K", "J", "Theta"))
     # γ and β add 1 + 1, and Θ is divided by ⟨x²⟩ = K²/2 as J is
     assert run.K[1] == pytest.approx(w**2) and run.J[1] == pytest.approx(2)
     inner = (w**2 + w**2) * (w**2 / 2 + w**2 / 2) / (w**4 / 2)
     assert run.Theta[1] == pytest.approx(w**2 * (inner + 2) + w**2)
-    twice = mf.derive(architecture=Sequential((Gate("z", UNIT, UNIT), Gate("relu", UNIT, UNIT), Dense())))
+    twice = mf.derive(
+        architecture=Sequential((Gate("z", ORDER_ONE, ORDER_ONE), Gate("relu", ORDER_ONE, ORDER_ONE), Dense()))
+    )
     assert twice.propagate(sigma_w=w, sigma_b=0, depth=2).K[1] == pytest.approx(w**2 * (w**4) ** 2 / 2)
 
 
@@ -290,7 +294,7 @@ def test_gradients_of_a_gate():
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [
-        ((Gate("silu", UNIT), Nonlinearity("tanh"), Dense()), "a product of two Gaussians"),
+        ((Gate("silu", ORDER_ONE), Nonlinearity("tanh"), Dense()), "a product of two Gaussians"),
         ((Gate("silu"), LayerNorm(False), Nonlinearity("tanh"), Dense()), "a product of two Gaussians"),
         ((Gate("silu"), Pool(3), Dense()), "put a Dense between the Gate and"),
         ((Gate("silu"), Nonlinearity("tanh"), Pool(2), Dense()), "Two Pools without a Dense|a function of several"),
@@ -305,7 +309,7 @@ def test_what_is_not_derived_is_said(blocks, message):
 
 
 def test_a_gate_that_jumps_has_no_J():
-    theory = gated("sign", UNIT, UNIT)
+    theory = gated("sign", ORDER_ONE, ORDER_ONE)
     assert theory.recursion("J")["J"] == sp.oo
     assert theory.propagate(sigma_w=1.2, sigma_b=0, depth=2, quantities=("K",)).K[1] == pytest.approx(1.2**4)
     with pytest.raises(MeanFieldError, match="J is not available: it is infinite"):

@@ -16,7 +16,7 @@ def chain(*blocks):
     return Sequential(blocks)
 
 
-UNIT = Dense(sigma_w=1, sigma_b=0)
+ORDER_ONE = Dense(sigma_w=1, sigma_b=0)
 SMALL = {"sigma_w": 1.2, "sigma_b": 0.2, "depth": 6, "seed": 3, "sampler": "lazy"}
 BLOCKS = {
     "a language model's": swiglu("silu"),
@@ -31,7 +31,7 @@ BLOCKS = {
     "a nonlinearity behind": chain(Gate("silu"), Nonlinearity("tanh"), Dense()),
     "a maximum behind": chain(LayerNorm(), Gate("silu"), Pool(2), Dense()),
     "a gate in a skip in a skip": Residual(
-        chain(LayerNorm(False), Residual(chain(Gate("relu"), UNIT), "1/2"), Nonlinearity("tanh"), Dense()), "3/5"
+        chain(LayerNorm(False), Residual(chain(Gate("relu"), ORDER_ONE), "1/2"), Nonlinearity("tanh"), Dense()), "3/5"
     ),
 }
 FAST = "a language model's"

@@ -15,9 +15,9 @@ from meanfield.symbolic.asymptotics.scaling import _integrated, decay, logarithm
 from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, expression, of, rational
 from meanfield.symbolic.series.difference import solved
-from meanfield.symbolic.series.exponents import NONE, Basis, NoHigherOrder
+from meanfield.symbolic.series.exponents import NO_POWER, Basis, NoHigherOrder
 from meanfield.symbolic.series.recurrences import along, growing, put_in
-from meanfield.symbolic.series.ring import UNIT, Ring, any_logs, key, plus
+from meanfield.symbolic.series.ring import ORDER_ONE, Ring, any_logs, key, plus
 from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 R, S = sp.Rational, sp.S
@@ -27,11 +27,11 @@ SMALL = {(R(-1, 2), 0): S(3), (S(-1), 1): S(-2), (R(-3, 2), 0): S.One}
 
 
 def ring_to(floor) -> Ring:
-    return Ring(Atoms(), rational(floor), NONE, basis=Basis())
+    return Ring(Atoms(), rational(floor), NO_POWER, basis=Basis())
 
 
 def series(terms):
-    return {(rational(p), NONE, fmpq(g), 0): of(rational(c)) for (p, g), c in terms.items()}
+    return {(rational(p), NO_POWER, fmpq(g), 0): of(rational(c)) for (p, g), c in terms.items()}
 
 
 def value(terms, ring: Ring) -> sp.Expr:
@@ -69,7 +69,7 @@ def assert_follows_an_orbit(floor: int, error: float, continuous: bool = False) 
     """u = l (1 + w) with its constant from layer 2000, at layer 200, against u′ = u + 1 + Σ c u^p (log u + log 2)^m."""
     steps = {(R(-1, 2), 0): R(-1, 2), (S(-1), 0): R(3, 10), (S(-1), 1): R(1, 5), (R(-3, 2), 0): R(1, 4)}
     ring = ring_to(floor)
-    held = {((rational(p), NONE), m): of(rational(c)) for (p, m), c in steps.items()}
+    held = {((rational(p), NO_POWER), m): of(rational(c)) for (p, m), c in steps.items()}
     start = {key(-1): ring.atoms.of(sp.Symbol("C"))}
     w = growing(ring, held, ring.atoms.of(sp.log(2)), start, continuous)
     law = sp.lambdify((l, sp.Symbol("C")), l * (1 + value(w, ring)), "mpmath")
@@ -90,7 +90,7 @@ def test_a_growing_sequence_against_its_orbit():
         assert_follows_an_orbit(4, 2e-5, continuous=True)
     ring = ring_to(1)
     with pytest.raises(NoHigherOrder, match="The expansion of K at large depth does not converge"):
-        put_in(lambda x: plus(x, {UNIT: ONE}), "K")
+        put_in(lambda x: plus(x, {ORDER_ONE: ONE}), "K")
     assert growing(ring, {}, ZERO) == {}
 
 
@@ -100,7 +100,7 @@ def test_a_linear_recurrence_has_every_term_above_what_it_leaves_out():
     calc = Calculus(Atoms())
     half = fmpq(-1, 2)
     far, near = (Truncated({key(half): ONE}, rest) for rest in (any_logs(-9), any_logs(fmpq(-9, 5))))
-    multiplier = Truncated({UNIT: ONE, key(-2): of(fmpq(1, 4))}, None)
+    multiplier = Truncated({ORDER_ONE: ONE, key(-2): of(fmpq(1, 4))}, None)
     found = [solved(calc, multiplier, s, lambda: ZERO) for s in (far, near)]
     edge = calc.edge(found[1])
     assert edge == fmpq(-4, 5)
@@ -111,13 +111,13 @@ def test_a_linear_recurrence_has_every_term_above_what_it_leaves_out():
 def test_layers_and_powers_of_truncated_series():
     """The layer after the one before is the same; x·x^{-1} is 1; (x^{1/2})² is x; each down to what it leaves out."""
     calc = Calculus(Atoms(), bases=(sp.Integer(3),))
-    logs = {(NONE, NONE, fmpq(1), 0): of(fmpq(2)), key(-1): of(fmpq(5, 7))}
+    logs = {(NO_POWER, NO_POWER, fmpq(1), 0): of(fmpq(2)), key(-1): of(fmpq(5, 7))}
     x = Truncated({key(2): ONE, key(1): of(fmpq(-4))} | logs, any_logs(-3), (fmpq(1),))
     after = calc.later(x)
     assert calc.later(after, -1) == x
     assert (after.terms[key(2)].number, after.terms[key(1)].number) == (3, 3 * (2 - 4))
     one = calc.times(x, calc.power(x, -1))
-    assert one.terms == {UNIT: ONE} and calc.edge(one) == -5 and one.rate == (fmpq(0),)
+    assert one.terms == {ORDER_ONE: ONE} and calc.edge(one) == -5 and one.rate == (fmpq(0),)
     plain = Truncated(x.terms, x.remainder, (fmpq(0),))
     root = calc.real_power(plain, fmpq(1, 2))
     assert calc.times(root, root) == plain and calc.edge(root) == -4

@@ -40,11 +40,11 @@ def text(node: Common, name: str) -> str:
             f"{node} holds {', '.join(sorted(map(str, node.params)))}; give numbers for them, which a batch's averages "
             "need before they are compiled."
         )
-    own = {c: sp.Symbol(f"c{k}", real=True) for k, (c, _) in enumerate(node.body.lets)}
+    own = {c: sp.Symbol(f"c{k}", real=True) for k, (c, _) in enumerate(node.body.means)}
     swap, out, lines = {Z[0]: _z} | own, "", []
     x, w = gauss_legendre(16)
     nodes = ", ".join(f"({float(a)!r}, {float(b)!r})" for a, b in zip(x, w))
-    for k, (_, h) in enumerate(node.body.lets):
+    for k, (_, h) in enumerate(node.body.means):
         before = "".join(f", c{i}" for i in range(k))
         p = pieces(h, Z[0])
         out += f"def {name}_h{k}(z{before}):\n"
@@ -72,7 +72,7 @@ def text(node: Common, name: str) -> str:
             for wall in walls
         )
         # behind a kink of the function before, what is divided by a small deviation is steep
-        scales = [own[c].name for c, _ in node.body.lets[:k] if c.is_positive and h.has(c)]
+        scales = [own[c].name for c, _ in node.body.means[:k] if c.is_positive and h.has(c)]
         unit = "".join(f"    unit = min(unit, 0.3 * math.sqrt({c}))\n" for c in scales) if walls else ""
         near = "".join(f"        width = min(width, max(unit, 0.5 * abs(a - {b})))\n" for b in walls if unit)
         out += f"""def {name}_c{k}(m, s{before}):
@@ -129,9 +129,9 @@ def error(node: Common, source: str, name: str) -> float:
 
 def reference(node: Common, V: float, M: float) -> float:
     """The same average by NumPy: 24-point panels of one width, a finer step."""
-    names = [c for c, _ in node.body.lets]
+    names = [c for c, _ in node.body.means]
     read = []
-    for k, (_, h) in enumerate(node.body.lets):
+    for k, (_, h) in enumerate(node.body.means):
         p = pieces(h, Z[0])
         put = {c: sp.Symbol(f"c{i}", real=True) for i, c in enumerate(names[:k])}
         arguments = list(put.values())

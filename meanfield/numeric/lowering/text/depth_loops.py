@@ -32,7 +32,7 @@ def identifiers(recursion: Recursion) -> dict[sp.Symbol, sp.Symbol]:
     names |= {v.symbol: v.name if v.name in _PLAIN_NAMES else f"{v.name}_" for v in recursion.state}
     names |= {v.symbol: _bare(v.name) for v in recursion.state if "[" in v.name}  # no user's name has brackets
     for step in recursion.steps:
-        names |= {s: _bare(s.name) for s, _ in step.lets}  # K[1] as K1
+        names |= {s: _bare(s.name) for s, _ in step.definitions}  # K[1] as K1
     names[recursion.layer] = "layer"
     return {s: sp.Symbol(re.sub(r"\W", "_", name), real=True) for s, name in names.items()}
 
@@ -52,7 +52,7 @@ def placeholders(recursion: Recursion) -> dict[Node, sp.Symbol]:
 def _inside_averages(step: Step) -> set[sp.Symbol]:
     """The symbols that the averages of a step depend on, by way of intermediates, too."""
     found: set[sp.Symbol] = set().union(*[n.free_symbols for e in step.expressions for n in nodes_in(e)])
-    for symbol, e in reversed(step.lets):
+    for symbol, e in reversed(step.definitions):
         if symbol in found:
             found |= e.free_symbols
     return found
@@ -65,13 +65,13 @@ def assignments(
     source lines; averages in `known` have their values already."""
     numbers = {n for n in names if n.is_number}
     found, early = StatementOrder(step, lambda node: [calls[node]], ids, names, known | numbers), _inside_averages(step)
-    for symbol, _ in step.lets:
+    for symbol, _ in step.definitions:
         if symbol in early:
             found.intermediate(symbol)
     for e in step.expressions:
         found.averages(e)
     evaluate, found.lines = found.lines, []
-    for symbol, _ in step.lets:
+    for symbol, _ in step.definitions:
         found.intermediate(symbol)
     return evaluate, found.lines
 

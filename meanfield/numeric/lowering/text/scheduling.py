@@ -29,7 +29,7 @@ class StatementOrder:
         names: Mapping[Node, sp.Symbol] | None = None,
         known: frozenset[Node] = frozenset(),
     ):
-        self.lets, self.call, self.ids = dict(step.lets), call, ids
+        self.definitions, self.call, self.ids = dict(step.definitions), call, ids
         self.names: dict[Node, sp.Symbol] = dict(names or {})
         self.done: set[sp.Basic] = set(known)
         self.lines: list[str] = []
@@ -38,7 +38,7 @@ class StatementOrder:
         """The formula in names, after what it is made of has been written."""
         e = sp.sympify(e)
         self.averages(e)
-        for symbol in self.lets:
+        for symbol in self.definitions:
             if symbol in e.free_symbols:
                 self.intermediate(symbol)
         return e.xreplace(self.names).xreplace(self.ids)
@@ -60,7 +60,7 @@ class StatementOrder:
     def intermediate(self, symbol: sp.Symbol) -> None:
         """Write an intermediate."""
         if symbol not in self.done:
-            lines, (value,) = printing.statements([self.need(self.lets[symbol])])
+            lines, (value,) = printing.statements([self.need(self.definitions[symbol])])
             self.done.add(symbol)
             self.lines += [*lines, f"{self.ids[symbol]} = {value}"]
 

@@ -52,7 +52,7 @@ class SampledMap(FloatMap):
         scaled = sp.expand(flat.subs(sigma_w, 2) - 4 * flat.subs(sigma_w, 1))
         outside = not inside_averages(self.recursion) & {sigma_w, sigma_b}
         linear = outside and not flat.has(sigma_b) and not scaled.has(*nodes.values())
-        if not linear or len(mu) > 1 or self.recursion.block.lets:
+        if not linear or len(mu) > 1 or self.recursion.block.definitions:
             raise MeanFieldError(
                 "The limit of K is not known: through a Pool whose averages nothing encloses it is found for "
                 "blocks of one Dense with the network's own sigma_w and sigma_b. Follow this one with propagate."

@@ -22,7 +22,7 @@ from flint import fmpq
 from meanfield.symbolic.asymptotics.higher_order.leading_order import MARGINAL, Leading
 from meanfield.symbolic.series.coefficients import of
 from meanfield.symbolic.series.recurrences import balanced, differences
-from meanfield.symbolic.series.ring import UNIT, Key, Ring, Series, plus, scaled
+from meanfield.symbolic.series.ring import ORDER_ONE, Key, Ring, Series, plus, scaled
 from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 
@@ -49,15 +49,15 @@ def solve(leading: Leading, floor: fmpq, depth: fmpq) -> SolvedCorrections:
     source, ring = calculus.ring(), calculus.ring()
     right = partial(_small, leading, source)
     eps = balanced(ring, right, slope, leading.r - leading.kappa2, free, "the further terms of K")
-    averages = answered(leading.remainder, home)
-    remainder = ring.largest(ring.lost, answered(source.lost, home), averages)
+    averages = solution_key(leading.remainder, home)
+    remainder = ring.largest(ring.lost, solution_key(source.lost, home), averages)
     if leading.soft:
         remainder = ring.largest(remainder, (home[0], home[1], fmpq(1000), 0))
     short = averages is not None and remainder == averages
     return SolvedCorrections(leading, calculus, calculus.made(eps, remainder, ()), short)
 
 
-def answered(k: Key | None, home: Key) -> Key | None:
+def solution_key(k: Key | None, home: Key) -> Key | None:
     """The key of what a right-hand side of this key makes of ε; home: that of the start's part."""
     if k is None or k[:2] != home[:2]:
         return k
@@ -69,10 +69,10 @@ def _small(leading: Leading, ring: Ring, eps: Series) -> Series:
     ring.lost = None
     parts = leading.evaluated(ring, leading.pieces, leading.eta(ring, eps))
     for p in leading.pieces:
-        if leading.full(p) in (UNIT, MARGINAL):
+        if leading.full(p) in (ORDER_ONE, MARGINAL):
             linear = leading._constant(p).scaled(p.power) if p.logs != 0 else p.slope
             parts.append(scaled(eps, -(linear * leading.share), leading.full(p)))
-            if leading.full(p) == UNIT:
-                parts.append({UNIT: -leading._constant(p)})
+            if leading.full(p) == ORDER_ONE:
+                parts.append({ORDER_ONE: -leading._constant(p)})
     parts.append({MARGINAL: of(-leading.r)})
     return ring.cut(plus(*parts, *differences(leading.key, ring, eps)))

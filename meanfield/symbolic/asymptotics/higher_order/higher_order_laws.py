@@ -31,9 +31,9 @@ from meanfield.symbolic.asymptotics.schedules.balance import Exponent
 from meanfield.symbolic.asymptotics.schedules.branch import Branch
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.series.coefficients import Atoms
-from meanfield.symbolic.series.exponents import NONE, Basis, NoHigherOrder
+from meanfield.symbolic.series.exponents import NO_POWER, Basis, NoHigherOrder
 from meanfield.symbolic.series.ring import (
-    UNIT,
+    ORDER_ONE,
     Ring,
     Series,
     TooLong,
@@ -86,7 +86,7 @@ class Trial:
     def fall(self, name: str) -> SeriesSolution:
         """σ² l^-β, up to σ²."""
         a, b = self.basis.of(getattr(self.branch, name).beta, f"beta_{name}")
-        return self.plain(power_law(self.order, (-a, -b, NONE, 0)))
+        return self.plain(power_law(self.order, (-a, -b, NO_POWER, 0)))
 
     # ------------------------------------------------------------------------------------------------- K and q
 
@@ -115,7 +115,7 @@ class Trial:
             if logs != 0:
                 raise NoHigherOrder("Further terms are not derived where a logarithm multiplies a linear feedback.")
             return raised(self.q(), self.basis.of(power)[0])
-        expanded = self.leading.expanded(node, sp.S.One, UNIT)
+        expanded = self.leading.expanded(node, sp.S.One, ORDER_ONE)
         keys = [self.leading.full(p) for p in expanded.pieces]
         lead = self.order.largest(*keys)
         if lead is None:
@@ -128,8 +128,8 @@ class Trial:
         moved = ring.largest(*[self.leading.full(p) for p in pieces if p.slope or p.logs != 0])
         through = None if eta.remainder is None or moved is None else times(moved, eta.remainder)
         remainder = ring.largest(ring.lost, left, through)
-        small = {k: c for k, c in x.items() if k != UNIT}
-        one = x.get(UNIT)
+        small = {k: c for k, c in x.items() if k != ORDER_ONE}
+        one = x.get(ORDER_ONE)
         if one is None or any(ring.size(k) > (0, 0, 0) for k in small):
             raise NoHigherOrder(
                 "The leading term of an average over this law cancels; its further terms are not derived."
@@ -159,7 +159,7 @@ class Trial:
             x = plus(*leading.evaluated(ring, average.pieces, {}))
             remainder = ring.largest(ring.lost, average.remainder)
             return product_of(calculus, Truncated(x, remainder), remainder == average.remainder, after)
-        found = solve(leading, max(floor + ring.size(moved)[0], NONE), self.depth)
+        found = solve(leading, max(floor + ring.size(moved)[0], NO_POWER), self.depth)
         eta = inside(found)
         x = plus(*leading.evaluated(ring, average.pieces, eta.terms))
         through = None if eta.remainder is None else times(moved, eta.remainder)
@@ -176,9 +176,9 @@ class Trial:
         if logs != 0:
             raise NoHigherOrder("Further terms are not derived where a logarithm multiplies a linear feedback.")
         a, b = self.basis.of(self.branch.v.beta + self.branch.w.beta)
-        V = (-a, -b, NONE, 0)
+        V = (-a, -b, NO_POWER, 0)
         W = self.branch.strength * v
-        if V == UNIT:
+        if V == ORDER_ONE:
             return self.plain({key(1): self.atoms.of(sp.log(1 + W))})
         return product_of(self.calculus(1 + self.floor), Truncated({V: self.atoms.of(W)}), False, after)
 
@@ -223,7 +223,7 @@ def searched(
     derive: Callable[[fmpq, fmpq, int], SeriesSolution], quantity: str, law: Growth, order: int
 ) -> tuple[Growth, Corrections]:
     """The law with `order` further terms, by trials that go deeper: derive(floor, depth, ends) as in `Trial`."""
-    floor, depth, ends, idle, known = NONE, fmpq(1), 3, 0, -1
+    floor, depth, ends, idle, known = NO_POWER, fmpq(1), 3, 0, -1
     found: SeriesSolution | None = None
     for _ in range(TRIALS):
         try:
@@ -241,7 +241,7 @@ def searched(
         elif p >= -floor:  # down to what was left out, and further where that gave little
             depth = max(depth + fmpq(1, 2), 2 * depth if far else -r)
         else:
-            floor = max(2 * floor if far else NONE, -p)
+            floor = max(2 * floor if far else NO_POWER, -p)
     if found is None:
         raise NoHigherOrder(f"The further terms of {quantity} are too many to be worked out here.")
     return stated(found, law, order)

@@ -19,7 +19,7 @@ from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K as VARIANCE
-from meanfield.symbolic.asymptotics.higher_order.corrections import answered
+from meanfield.symbolic.asymptotics.higher_order.corrections import solution_key
 from meanfield.symbolic.asymptotics.higher_order.higher_order_laws import Trial, inside, searched
 from meanfield.symbolic.asymptotics.higher_order.leading_order import MARGINAL, Piece
 from meanfield.symbolic.asymptotics.higher_order.series_solution import (
@@ -35,10 +35,10 @@ from meanfield.symbolic.asymptotics.schedules.power_tails import tail
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.averages.expansions.closeness import distance_ratio_powers
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Exact, of, rational
-from meanfield.symbolic.series.exponents import NONE, NoHigherOrder
+from meanfield.symbolic.series.exponents import NO_POWER, NoHigherOrder
 from meanfield.symbolic.series.recurrences import balanced, differences
 from meanfield.symbolic.series.ring import (
-    UNIT,
+    ORDER_ONE,
     Key,
     Part,
     Ring,
@@ -147,7 +147,7 @@ class PairTrial(Trial):
 
     def _rate_key(self) -> Key:
         """l^{1-V}."""
-        return times((fmpq(1), NONE, NONE, 0), times(self.leading.fall("v"), self.leading.fall("w")))
+        return times((fmpq(1), NO_POWER, NO_POWER, 0), times(self.leading.fall("v"), self.leading.fall("w")))
 
     def _smooth_terms(self) -> tuple[list[PairTerm], Key | None]:
         """Σ_p f_p(q) δ^p; its last one stands for what follows."""
@@ -187,13 +187,13 @@ class PairTrial(Trial):
         """Of ε: l x (Σ_{p > 0} b_p ε^p)/(1 + x), x = W l^{-V}."""
         v = self.branch.infinity.of_square[2]
         b = self.basis.of(self.branch.v.beta + self.branch.w.beta)
-        V: Key = (-b[0], -b[1], NONE, 0)
+        V: Key = (-b[0], -b[1], NO_POWER, 0)
         W = self.branch.strength * v
         key, size = self.small_one
         ring = self.calculus(self.floor + 2).ring()
         x: Series = {V: self.atoms.of(W)}
-        divided: Series = {UNIT: self.atoms.of(1 / (1 + W))}
-        if V != UNIT:
+        divided: Series = {ORDER_ONE: self.atoms.of(1 / (1 + W))}
+        if V != ORDER_ONE:
             divided = ring.composed(ring.powers(x), lambda j: binomial(fmpq(-1), j))
         out = []
         for p, f in closing_series(self.branch, 2 * self.ends).items():
@@ -201,7 +201,7 @@ class PairTrial(Trial):
             if n == 0:
                 continue
             number = self.atoms.of(W * f) * self._root(size, p)
-            shift = times((fmpq(1) + V[0], V[1], NONE, 0), (key[0] * n, key[1] * n, key[2] * n, 0))
+            shift = times((fmpq(1) + V[0], V[1], NO_POWER, 0), (key[0] * n, key[1] * n, key[2] * n, 0))
             out += [PairTerm(Piece(times(k, shift), c * number), n) for k, c in divided.items()]
         return out
 
@@ -219,8 +219,8 @@ class PairTrial(Trial):
             raise NoHigherOrder(
                 "Further terms of two inputs are not derived where their distance outgrows powers of l."
             )
-        terms = _balanced(self, terms, UNIT, e)
-        kappa = _linear(terms, UNIT)
+        terms = _balanced(self, terms, ORDER_ONE, e)
+        kappa = _linear(terms, ORDER_ONE)
         if not kappa:
             own = self._given(terms) if not self.fast else ZERO
             terms = _balanced(self, terms, MARGINAL, of(r) - own)
@@ -238,9 +238,9 @@ class PairTrial(Trial):
 
         def small(eps: Series) -> Series:
             source.lost = None
-            rate = plus(*self._rates(source, terms, eps, eta.terms), {UNIT: -e}, {MARGINAL: of(-r)})
+            rate = plus(*self._rates(source, terms, eps, eta.terms), {ORDER_ONE: -e}, {MARGINAL: of(-r)})
             linear = plus(scaled(eps, -kappa), scaled(eps, -kappa2, MARGINAL))
-            one = plus({UNIT: of(fmpq(1))}, eps)
+            one = plus({ORDER_ONE: of(fmpq(1))}, eps)
             return source.cut(plus(source.product(rate, one), linear, *differences(key, source, eps)))
 
         eps = balanced(ring, small, slope, -kappa2.number, free, "the further terms of two inputs")
@@ -249,7 +249,7 @@ class PairTrial(Trial):
             moved = [t.piece.key for t in terms if t.piece.slope or t.piece.logs != 0]
             top = sizes.largest(*moved)
             through = None if top is None else times(top, eta.remainder)
-        known = [answered(k, home) for k in (left, through, source.lost)]
+        known = [solution_key(k, home) for k in (left, through, source.lost)]
         remainder = sizes.largest(ring.lost, *known)
         by_solution = not self.fast and remainder == known[1] and self.solved.short
         short = remainder is not None and (remainder == known[0] or by_solution)
@@ -260,9 +260,11 @@ class PairTrial(Trial):
         out = []
         for n in dict.fromkeys(t.power for t in terms):
             pieces = tuple(t.piece for t in terms if t.power == n)
-            known = [{p.key: p.front} for p in pieces] if self.fast else self.leading.evaluated(ring, pieces, eta)
+            known = [{p.key: p.prefactor} for p in pieces] if self.fast else self.leading.evaluated(ring, pieces, eta)
             powers = ring.powers(eps)
-            raising: Series = plus({UNIT: of(fmpq(1))}, *[scaled(x, binomial(n, j)) for j, x in enumerate(powers, 1)])
+            raising: Series = plus(
+                {ORDER_ONE: of(fmpq(1))}, *[scaled(x, binomial(n, j)) for j, x in enumerate(powers, 1)]
+            )
             out.append(ring.product(plus(*known), raising))
         return out
 
@@ -271,7 +273,7 @@ class PairTrial(Trial):
         eta = inside(self.solved).terms
         total = ZERO
         for t in terms:
-            if t.piece.key == UNIT and MARGINAL in eta:
+            if t.piece.key == ORDER_ONE and MARGINAL in eta:
                 total = total + t.piece.slope * eta[MARGINAL]
         return total
 
@@ -279,7 +281,7 @@ class PairTrial(Trial):
         return self.basis.of(self.atoms.expr(kappa))
 
     def _follows(self, kappa: Exact, e: Exact) -> bool:
-        return not kappa or self.order.size((*self._part(kappa), NONE, 0)) < (0, 0, 0)
+        return not kappa or self.order.size((*self._part(kappa), NO_POWER, 0)) < (0, 0, 0)
 
 
 def _balanced(trial: PairTrial, terms: list[PairTerm], at: Key, total: Exact) -> list[PairTerm]:
@@ -287,16 +289,16 @@ def _balanced(trial: PairTrial, terms: list[PairTerm], at: Key, total: Exact) ->
     here = [i for i, t in enumerate(terms) if t.piece.key == at]
     remainder = total
     for i in here[1:]:
-        remainder = remainder + -terms[i].piece.front
+        remainder = remainder + -terms[i].piece.prefactor
     if not here:
         if total:
             raise NoHigherOrder("The law of the distance of two inputs is no balance of its recursion.")
         return terms
-    old = terms[here[0]].piece.front
+    old = terms[here[0]].piece.prefactor
     if not trial.atoms.vanishes(old + -remainder):
         raise NoHigherOrder("The law of the distance of two inputs is no balance of its recursion.")
     out = list(terms)
-    out[here[0]] = replace(out[here[0]], piece=replace(out[here[0]].piece, front=remainder))
+    out[here[0]] = replace(out[here[0]], piece=replace(out[here[0]].piece, prefactor=remainder))
     return out
 
 
@@ -304,7 +306,7 @@ def _linear(terms: list[PairTerm], at: Key) -> Exact:
     total = ZERO
     for t in terms:
         if t.piece.key == at:
-            total = total + t.piece.front.scaled(t.power)
+            total = total + t.piece.prefactor.scaled(t.power)
     return total
 
 
@@ -345,6 +347,6 @@ def higher_order_pair(
 
     found, more = searched(tried, quantity, law, order)
     if found.constant is None and not found.leading:
-        front = PairTrial(branch, regime, distance, gamma, NONE, fmpq(1), 3).amplitudes[quantity]
-        found = replace(found, constant=front)
+        prefactor = PairTrial(branch, regime, distance, gamma, NO_POWER, fmpq(1), 3).amplitudes[quantity]
+        found = replace(found, constant=prefactor)
     return found, more

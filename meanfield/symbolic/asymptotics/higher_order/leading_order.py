@@ -22,9 +22,9 @@ from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zer
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Atoms, Exact, expression, of, rational
-from meanfield.symbolic.series.exponents import NONE, Basis, NoHigherOrder, decided
+from meanfield.symbolic.series.exponents import NO_POWER, Basis, NoHigherOrder, decided
 from meanfield.symbolic.series.ring import (
-    UNIT,
+    ORDER_ONE,
     Key,
     Part,
     Ring,
@@ -39,24 +39,24 @@ from meanfield.symbolic.series.ring import (
 )
 from meanfield.symbolic.series.truncated import Calculus
 
-MARGINAL: Key = (NONE, NONE, fmpq(-1), 0)  # 1/log l
+MARGINAL: Key = (NO_POWER, NO_POWER, fmpq(-1), 0)  # 1/log l
 
 
 @dataclass(frozen=True)
 class Piece:
-    """l^… · (a function of the branch's variance): front (q/q0)^power (log q)^logs, or a series in η with coefficients
-    that are asked for by their number, front the first."""
+    """l^… · (a function of the branch's variance): prefactor (q/q0)^power (log q)^logs, or a series in η with
+    coefficients that are asked for by their number, prefactor the first."""
 
     key: Key
-    front: Exact
-    power: fmpq = NONE
-    logs: fmpq = NONE
+    prefactor: Exact
+    power: fmpq = NO_POWER
+    logs: fmpq = NO_POWER
     taylor: Callable[[int], Exact] | None = None
 
     @property
     def slope(self) -> Exact:
         """Its change with η."""
-        return self.front.scaled(self.power) if self.taylor is None else self.taylor(1)
+        return self.prefactor.scaled(self.power) if self.taylor is None else self.taylor(1)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Leading:
 
     @cached_property
     def _sizes(self) -> Ring:
-        return self.calculus(NONE, NONE).order
+        return self.calculus(NO_POWER, NO_POWER).order
 
     def size(self, k: Key) -> Size:
         return self._sizes.size(k)
@@ -114,14 +114,14 @@ class Leading:
     def fall(self, name: str) -> Key:
         """l^-β of a σ's variance."""
         a, b = self.basis.of(getattr(self.branch, name).beta, f"beta_{name}")
-        return -a, -b, NONE, 0
+        return -a, -b, NO_POWER, 0
 
     def _variance(self) -> None:
         """q0 and the shares of K and of the biases in q/q0, each a coefficient and a key."""
         w, b = self.branch.w, self.branch.b
         own = times(self.key, self.fall("w"))
         size = w.size * self.amplitude
-        self.own: tuple[Exact, Key] = (ONE, UNIT)
+        self.own: tuple[Exact, Key] = (ONE, ORDER_ONE)
         self.other: tuple[Exact, Key] | None = None
         self.q, self.q0 = own, size
         if b is None:
@@ -132,11 +132,11 @@ class Leading:
             self.other = (self.atoms.of(b.size / size), over(bias, own))
         elif gap < (0, 0, 0):
             self.q, self.q0 = bias, b.size
-            self.own, self.other = (self.atoms.of(size / b.size), over(own, bias)), (ONE, UNIT)
+            self.own, self.other = (self.atoms.of(size / b.size), over(own, bias)), (ONE, ORDER_ONE)
         else:
             self.q0 = kept(size + b.size, sp.expand)
             share = self.atoms.of(size / self.q0)
-            self.own, self.other = (share, UNIT), (ONE - share, UNIT)
+            self.own, self.other = (share, ORDER_ONE), (ONE - share, ORDER_ONE)
 
     @property
     def settles(self) -> bool:
@@ -151,30 +151,30 @@ class Leading:
     @property
     def share(self) -> Exact:
         """The part of η that is ε at leading order."""
-        return self.own[0] if self.own[1] == UNIT else ZERO
+        return self.own[0] if self.own[1] == ORDER_ONE else ZERO
 
     def eta(self, ring: Ring, eps: Series) -> Series:
         """η for a given ε."""
         c, k = self.own
         parts = [scaled(eps, c, k)]
-        if k != UNIT:
+        if k != ORDER_ONE:
             parts.append({k: c})
-        if self.other is not None and self.other[1] != UNIT:
+        if self.other is not None and self.other[1] != ORDER_ONE:
             parts.append({self.other[1]: self.other[0]})
         return ring.cut(plus(*parts))
 
     # -------------------------------------------------------------------------------------------------- averages of q
 
-    def expanded(self, node: sp.Expr, front: sp.Expr, shift: Key) -> Expanded:
-        """front · l^shift · ⟨f⟩_q from the expansion of ⟨f⟩ where q goes."""
+    def expanded(self, node: sp.Expr, prefactor: sp.Expr, shift: Key) -> Expanded:
+        """prefactor · l^shift · ⟨f⟩_q from the expansion of ⟨f⟩ where q goes."""
         if self.settles and self.branch.degree is None:
-            series = self._taylor(node, front)
+            series = self._taylor(node, prefactor)
             return Expanded((Piece(shift, series(0), taylor=series),), None)
         law = (at_infinity if self.size(self.q) > (0, 0, 0) else at_zero)(node, self.order)
         pieces = tuple(
             Piece(
                 times(shift, self._power(a := self._rational(t.power, "a power of q"))),
-                self.atoms.of(kept(front * t.coefficient * self.q0**t.power, sp.powsimp)),
+                self.atoms.of(kept(prefactor * t.coefficient * self.q0**t.power, sp.powsimp)),
                 a,
                 self._rational(t.logs, "a power of log q"),
             )
@@ -182,8 +182,8 @@ class Leading:
         )
         return Expanded(pieces, self._left(law, shift))
 
-    def _taylor(self, node: sp.Expr, front: sp.Expr) -> Callable[[int], Exact]:
-        """The coefficients of front · ⟨f⟩_q in powers of η at a variance that settles.
+    def _taylor(self, node: sp.Expr, prefactor: sp.Expr) -> Callable[[int], Exact]:
+        """The coefficients of prefactor · ⟨f⟩_q in powers of η at a variance that settles.
 
         The j-th is ⟨f He_{2j}(z/√q)⟩/(2^j j!): derivatives by q fall on the Gaussian, so that kinks of f do no harm.
         """
@@ -192,14 +192,14 @@ class Leading:
 
         def moment(k: int) -> sp.Expr:
             found = average(node.integrand * Z[0] ** (2 * k), VARIANCE)
-            return front * found.xreplace({VARIANCE: self.q0}) / self.q0**k
+            return prefactor * found.xreplace({VARIANCE: self.q0}) / self.q0**k
 
         @cache
         def coefficient(j: int) -> Exact:
             if not single:
                 while len(slopes) <= j:
                     slopes.append(VARIANCE * sp.diff(slopes[-1], VARIANCE) - (len(slopes) - 1) * slopes[-1])
-                return self.atoms.of(front * slopes[j].xreplace({VARIANCE: self.q0}) / sp.factorial(j))
+                return self.atoms.of(prefactor * slopes[j].xreplace({VARIANCE: self.q0}) / sp.factorial(j))
             n = sp.factorial
             parts = [  # He_{2j}(x)/(2^j j!) = Σ_i (-1)^i (2j)!/(i! (2j - 2i)! 2^{i+j} j!) x^{2j - 2i}
                 sp.Rational((-1) ** i * n(2 * j), n(i) * n(2 * j - 2 * i) * 2 ** (i + j) * n(j)) * moment(j - i)
@@ -241,23 +241,27 @@ class Leading:
     def _one(self, ring: Ring, piece: Piece, powers: list[Series]) -> Series:
         if piece.taylor is not None:
             later = piece.taylor
-            return scaled(ring.composed(powers, lambda j: later(j) if j else piece.front), ONE, piece.key)
+            return scaled(ring.composed(powers, lambda j: later(j) if j else piece.prefactor), ONE, piece.key)
         body = ring.composed(powers, lambda j: binomial(piece.power, j))
         if piece.logs != 0:
             log = self._log(ring, piece.logs, powers)
-            return scaled(ring.product(body, log), piece.front, self.full(piece) if self.moves else piece.key)
-        return scaled(body, piece.front, piece.key)
+            return scaled(ring.product(body, log), piece.prefactor, self.full(piece) if self.moves else piece.key)
+        return scaled(body, piece.prefactor, piece.key)
 
     def _log(self, ring: Ring, n: fmpq, powers: list[Series]) -> Series:
         """(log q)^n, over (log l)^n where q is a power of l."""
-        log = plus({UNIT: self.atoms.of(sp.log(self.q0))}, {(NONE, NONE, NONE, 1): of(self.q[2])}, ring.log1p(powers))
+        log = plus(
+            {ORDER_ONE: self.atoms.of(sp.log(self.q0))},
+            {(NO_POWER, NO_POWER, NO_POWER, 1): of(self.q[2])},
+            ring.log1p(powers),
+        )
         if self.moves:
             rate = self.basis.expr(*self.q[:2])
             inner = ring.powers(scaled(log, self.atoms.of(1 / rate), MARGINAL), natural(n))
             return scaled(ring.composed(inner, lambda j: binomial(n, j)), self.atoms.of(rate ** expression(n)))
         if natural(n) is None:
             raise NoHigherOrder("Further terms are not derived where a power of log(log(l)) leads.")
-        out: Series = {UNIT: ONE}
+        out: Series = {ORDER_ONE: ONE}
         for _ in range(int(n.p)):
             out = plus(*[scaled(out, x, j) for j, x in log.items()])
         return out
@@ -274,8 +278,8 @@ class Leading:
             pieces.append(Piece(times(over_k, self.fall("a")), self.atoms.of(a.size / self.amplitude)))
         self.remainder = found.remainder
         e = self._sizes.exponent(*self.e)
-        pieces = self._balanced(pieces, UNIT, e)
-        self.kappa_exact = self._slope(pieces, UNIT)
+        pieces = self._balanced(pieces, ORDER_ONE, e)
+        self.kappa_exact = self._slope(pieces, ORDER_ONE)
         self.kappa = self._as_exponent(self.kappa_exact)
         same = self.kappa == self.e
         if same:
@@ -288,7 +292,7 @@ class Leading:
             raise NoHigherOrder(f"A term of K′ - K outgrows the law {self.law.expr} of K.")
         # between 1 and 1/log l: the start's part is no power of log l
         self.soft = any((0, -1, 0) < s < (0, 0, 0) for s in sizes) or any(
-            p.logs != 0 and self.full(p) == UNIT for p in pieces
+            p.logs != 0 and self.full(p) == ORDER_ONE for p in pieces
         )
         if self.soft and same:
             raise NoHigherOrder("Further terms are not derived where the start enters by no power of log l.")
@@ -300,7 +304,7 @@ class Leading:
             return ZERO
         gain = ZERO
         for p in pieces:
-            gain = gain + (p.slope if self.full(p) == UNIT else ZERO)
+            gain = gain + (p.slope if self.full(p) == ORDER_ONE else ZERO)
         if not any(self.full(p) == MARGINAL for p in pieces):
             number = gain.number
             if not number:
@@ -312,7 +316,9 @@ class Leading:
 
     def full(self, p: Piece) -> Key:
         """The key of a piece with its logarithm."""
-        return times(p.key, (NONE, NONE, p.logs, 0) if self.moves else (NONE, NONE, NONE, int(p.logs.p)))
+        return times(
+            p.key, (NO_POWER, NO_POWER, p.logs, 0) if self.moves else (NO_POWER, NO_POWER, NO_POWER, int(p.logs.p))
+        )
 
     def _balanced(self, pieces: list[Piece], at: Key, total: Exact) -> list[Piece]:
         """Pieces of one key whose fronts sum to `total`, the balance used to eliminate one of them."""
@@ -323,25 +329,25 @@ class Leading:
             return pieces
         free = here[0]
         others = [self._constant(pieces[i]) for i in here[1:]]
-        front = total
+        prefactor = total
         for one in others:
-            front = front - one
+            prefactor = prefactor - one
         old = self._constant(pieces[free])
-        self._agree(self.atoms.expr(old), self.atoms.expr(front))
+        self._agree(self.atoms.expr(old), self.atoms.expr(prefactor))
         p = pieces[free]
         if p.logs == 0:
-            pieces[free] = replace(p, front=front)
+            pieces[free] = replace(p, prefactor=prefactor)
         else:
             rate = self.atoms.expr(self._sizes.exponent(self.q[0], self.q[1])) ** expression(p.logs)
-            pieces[free] = replace(p, front=front * self.atoms.of(1 / rate))
+            pieces[free] = replace(p, prefactor=prefactor * self.atoms.of(1 / rate))
         return pieces
 
     def _constant(self, p: Piece) -> Exact:
         """What a piece is at leading order."""
         if p.logs == 0:
-            return p.front
+            return p.prefactor
         rate = self.atoms.expr(self._sizes.exponent(self.q[0], self.q[1])) ** expression(p.logs)
-        return p.front * self.atoms.of(rate)
+        return p.prefactor * self.atoms.of(rate)
 
     def _agree(self, one: sp.Expr, other: sp.Expr) -> None:
         gap = (one - other).subs({s: sp.Rational(37, 91) for s in (one - other).free_symbols})

@@ -19,14 +19,14 @@ from meanfield.symbolic.asymptotics.log_growth import Growth, value_of
 from meanfield.symbolic.asymptotics.schedules.balance import kept
 from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ZERO, Exact, expression, of
-from meanfield.symbolic.series.exponents import NONE, NoHigherOrder
+from meanfield.symbolic.series.exponents import NO_POWER, NoHigherOrder
 from meanfield.symbolic.series.ring import Key, Ring, Series, binomial, plus, scaled
 from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 Powers = tuple[sp.Expr, sp.Expr, int]
 MOST_SIMPLIFIED = 60  # monomials of a coefficient that is factored
-LOG: Key = (NONE, NONE, fmpq(1), 0)
-LOG_LOG: Key = (NONE, NONE, NONE, 1)
+LOG: Key = (NO_POWER, NO_POWER, fmpq(1), 0)
+LOG_LOG: Key = (NO_POWER, NO_POWER, NO_POWER, 1)
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _integrated(k: Key) -> Key:
     p, b, r, s = k[0] + 1, *k[1:]
     if (p, b) != (0, 0):
         return p, b, r, s
-    return (p, b, r + 1, s) if r != -1 else (p, b, NONE, s + 1)
+    return (p, b, r + 1, s) if r != -1 else (p, b, NO_POWER, s + 1)
 
 
 # ---------------------------------------------------------------------------------------------- stating what is found

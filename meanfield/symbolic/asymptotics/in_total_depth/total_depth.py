@@ -26,7 +26,7 @@ from meanfield.symbolic.asymptotics.in_total_depth.total_profile import EPS, Dis
 from meanfield.symbolic.asymptotics.in_total_depth.total_scales import Scale
 from meanfield.symbolic.asymptotics.in_total_depth.total_tangents import slow_tangent, tangent
 from meanfield.symbolic.asymptotics.log_growth import CONSTANT, Growth, exponential, regular
-from meanfield.symbolic.asymptotics.schedules.branch import End
+from meanfield.symbolic.asymptotics.schedules.branch import Asymptote
 from meanfield.symbolic.asymptotics.schedules.normed import regimes as regimes_in_l
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.asymptotics.schedules.residual import Solver
@@ -151,7 +151,7 @@ class TotalSolver(Moves):
                 words += f"; of J: {error}"
         return Regime(K_, q, square, slope, J_, words, drive="slow", limit=limit)
 
-    def _by_end(self, end: End, which: str, q: Growth, still: bool) -> Growth:
+    def _by_end(self, end: Asymptote, which: str, q: Growth, still: bool) -> Growth:
         if still:
             assert q.constant is not None
             return regular(self.value(which, q.constant))

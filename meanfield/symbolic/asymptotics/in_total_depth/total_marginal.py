@@ -20,7 +20,7 @@ from meanfield.symbolic.asymptotics.exponent_cells import Undecided
 from meanfield.symbolic.asymptotics.in_total_depth.total_equations import equal, in_t, j, k, t
 from meanfield.symbolic.asymptotics.in_total_depth.total_moves import Moves
 from meanfield.symbolic.asymptotics.log_growth import CONSTANT, Growth, regular
-from meanfield.symbolic.asymptotics.schedules.branch import End, Variance
+from meanfield.symbolic.asymptotics.schedules.branch import Asymptote, Variance
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.asymptotics.schedules.residual import Solver
 
@@ -104,7 +104,7 @@ def _is_far(regime: Regime) -> bool:
     return regime.end is not None and regime.end.square.point != 0
 
 
-def _feedback(moves: Moves, end: End) -> sp.Expr:
+def _feedback(moves: Moves, end: Asymptote) -> sp.Expr:
     """W: the power of l that K has by its feedback alone, S v where ⟨φ²⟩_q ~ v q, else 0 beside a source."""
     return moves.branch.strength * end.of_square[2] if end.is_linear else sp.S.Zero
 
@@ -197,7 +197,7 @@ def _moving(moves: Moves, regime: Regime, force: Force) -> Regime:
     return Regime(K_, q_, square, slope, J_, words, regime.basin, None, "marginal", limit=tuple(limit))
 
 
-def _ended(moves: Moves, regime: Regime, K_: Growth, end: End, J_: Growth | None, words: str) -> Regime:
+def _ended(moves: Moves, regime: Regime, K_: Growth, end: Asymptote, J_: Growth | None, words: str) -> Regime:
     """The regime where K is `K_` and q at one of its ends."""
     w, b = moves.branch.w, moves.branch.b
     q = K_ * regular(w.size * t**-w.beta, -w.beta)

@@ -13,7 +13,7 @@ from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics.exponent_cells import Undecided
 from meanfield.symbolic.asymptotics.in_total_depth.total_equations import K_0, grown, k, linear, root, t
 from meanfield.symbolic.asymptotics.in_total_depth.total_scales import Scale, Scales
-from meanfield.symbolic.asymptotics.log_growth import Growth, Oracle, regular
+from meanfield.symbolic.asymptotics.log_growth import Growth, SignOracle, regular
 from meanfield.symbolic.asymptotics.schedules.balance import Balance
 from meanfield.symbolic.asymptotics.schedules.branch import Branch, Variance
 
@@ -23,7 +23,7 @@ class Moves:
     """K of one branch at l = tL; `strength` and `inside` are those of `Solver`."""
 
     branch: Branch
-    oracle: Oracle
+    oracle: SignOracle
     gradients: bool = True
     strength: sp.Expr | None = None
     inside: bool = True

@@ -22,7 +22,7 @@ from meanfield.symbolic.asymptotics.exponent_cells import Undecided
 from meanfield.symbolic.asymptotics.in_total_depth.total_equations import k, t
 from meanfield.symbolic.asymptotics.in_total_depth.total_moves import Moves
 from meanfield.symbolic.asymptotics.in_total_depth.total_scales import Scale, Scales
-from meanfield.symbolic.asymptotics.log_growth import Oracle
+from meanfield.symbolic.asymptotics.log_growth import SignOracle
 
 S = sp.Symbol("s_place", real=True)
 EPS = sp.Symbol("epsilon_log", positive=True)
@@ -32,7 +32,7 @@ EPS = sp.Symbol("epsilon_log", positive=True)
 class Just:
     """Signs of forms in s just after a place; `asked`: the forms that were asked about."""
 
-    oracle: Oracle
+    oracle: SignOracle
     place: sp.Expr
     asked: list[sp.Expr] = field(default_factory=list)
 
@@ -46,7 +46,7 @@ class Just:
         return first_sign(self.oracle, form.subs(S, self.place)) or self.oracle.sign(form.coeff(S, 1))
 
 
-def first_sign(oracle: Oracle, e: sp.Expr) -> int:
+def first_sign(oracle: SignOracle, e: sp.Expr) -> int:
     """The sign of a + bε."""
     e = sp.expand(e)
     return oracle.sign(e.coeff(EPS, 0)) or oracle.sign(e.coeff(EPS, 1))
@@ -132,7 +132,7 @@ def profile(moves: Moves) -> list[DistanceRatio]:
     raise Undecided("K changes its law at more scales of l than are followed")
 
 
-def _end(oracle: Oracle, place: sp.Expr, asked: list[sp.Expr]) -> sp.Expr:
+def _end(oracle: SignOracle, place: sp.Expr, asked: list[sp.Expr]) -> sp.Expr:
     """The first place after this one where a form changes its sign; 1 where that is the end of the network."""
     end = sp.S.One
     for form in dict.fromkeys(asked):
@@ -206,7 +206,7 @@ def _rate(moves: Moves, scales: Scales, scale: Scale) -> sp.Expr:
     return sp.expand(out - {"first": scale.kappa, "inner": scale.y_d}.get(branch.norm, sp.S.Zero))
 
 
-def _require_powers(oracle: Oracle, place: sp.Expr, r: sp.Expr) -> None:
+def _require_powers(oracle: SignOracle, place: sp.Expr, r: sp.Expr) -> None:
     """Refuse sums of powers of log l, over all scales of a stretch, which add up to no power of L."""
     logs = r.coeff(EPS, 1)
     if logs == 0 or oracle.sign(r.coeff(S, 1)) or oracle.sign(sp.expand(r.subs(S, place)).coeff(EPS, 0)):

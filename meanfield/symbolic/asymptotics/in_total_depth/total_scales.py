@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import sympy as sp
 
 from meanfield.symbolic.asymptotics.exponent_cells import Undecided
-from meanfield.symbolic.asymptotics.log_growth import Oracle
-from meanfield.symbolic.asymptotics.schedules.branch import Branch, End, Variance
+from meanfield.symbolic.asymptotics.log_growth import SignOracle
+from meanfield.symbolic.asymptotics.schedules.branch import Asymptote, Branch, Variance
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Scales:
     """Powers of L of one branch; at: the place s of the scale l = L^s, 1 for the end of the network."""
 
     branch: Branch
-    oracle: Oracle
+    oracle: SignOracle
     at: sp.Expr = sp.S.One
 
     def sign(self, form: sp.Expr) -> int:
@@ -55,7 +55,7 @@ class Scales:
         """What a variance loses, as a power of L."""
         return self.at * one.beta + one.total
 
-    def end(self, sign: int) -> End:
+    def end(self, sign: int) -> Asymptote:
         """The end of q that a power of that sign points to."""
         return self.branch.zero if sign < 0 else self.branch.infinity
 

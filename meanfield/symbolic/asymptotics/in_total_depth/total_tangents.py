@@ -89,21 +89,21 @@ def by_all_scales(moves: Moves, scale: Scale | None) -> Found:
     if moves.oracle.sign(power) == 0 and moves.oracle.sign(logs) > 0:
         raise Undecided("log J grows by powers of log L at one scale of l; no law in L is derived")
     found, last = stretches[-1].powers_of_J[1], stretches[-1]
-    front = (found.coeff(EPS, 0), found.coeff(EPS, 1))
-    if last.J == 0 == front[1]:
-        front = (last.flat * (last.end - last.begin), sp.S.Zero)  # one product reads best
+    prefactor = (found.coeff(EPS, 0), found.coeff(EPS, 1))
+    if last.J == 0 == prefactor[1]:
+        prefactor = (last.flat * (last.end - last.begin), sp.S.Zero)  # one product reads best
     if scale is None:
         if (sign := first_sign(moves.oracle, last.at(last.r, last.end))) < 0 or last.flat != 0:
-            return regular(None if sign < 0 else CONSTANT * t**last.flat, *front), ()
+            return regular(None if sign < 0 else CONSTANT * t**last.flat, *prefactor), ()
         raise Undecided("J moves as K grows as log L; no law of J in L is derived")
     alike = replace(last.scale, kappa=scale.kappa, y=scale.y, y_d=scale.y_d) == scale
     rate = rate_of_J(moves, scale)
     if rate.grows < 0:
-        return regular(None, *front), ()
+        return regular(None, *prefactor), ()
     if alike and (last.flat != 0 or first_sign(moves.oracle, last.at(last.r, last.end)) < 0):
-        return regular(CONSTANT * t**last.flat, *front), ()
+        return regular(CONSTANT * t**last.flat, *prefactor), ()
     equations = (equal(sp.Derivative(j(t), t), rate.at), equal(j(1), sp.S.Zero))
-    return regular(CONSTANT * sp.exp(j(t)), *front), equations
+    return regular(CONSTANT * sp.exp(j(t)), *prefactor), equations
 
 
 def _at_the_end(moves: Moves, scale: Scale, at: sp.Expr, solved: bool) -> Found:

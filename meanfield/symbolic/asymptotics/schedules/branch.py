@@ -53,7 +53,7 @@ class Variance:
 
 
 @dataclass(frozen=True)
-class End:
+class Asymptote:
     """⟨φ²⟩_q ~ v q^a |log q|^k and ⟨φ′²⟩_q ~ v1 q^a1 |log q|^k1 at one end of q, with their expansions; no slope where
     ⟨φ′²⟩ is infinite, and nothing but K is asked for."""
 
@@ -124,15 +124,17 @@ class Branch:
         return None if found == sp.oo else found
 
     @cached_property
-    def zero(self) -> End:
+    def zero(self) -> Asymptote:
         """At q → 0."""
         slope = None if self._slope is None else at_zero(self._slope, ORDER)
-        return End(at_zero(self.square, ORDER), slope)
+        return Asymptote(at_zero(self.square, ORDER), slope)
 
     @cached_property
-    def infinity(self) -> End:
+    def infinity(self) -> Asymptote:
         """At q → ∞. Raises: MeanFieldError for a φ that outgrows |z| or is no power with a logarithm there."""
-        end = End(at_infinity(self.square, ORDER), None if self._slope is None else at_infinity(self._slope, ORDER))
+        end = Asymptote(
+            at_infinity(self.square, ORDER), None if self._slope is None else at_infinity(self._slope, ORDER)
+        )
         (a, k, _), k1 = end.of_square, 0 if end.slope is None else end.of_slope[1]
         if a > 1 or (a == 1 and k > 0):
             raise MeanFieldError(f"{self.phi} outgrows |z|, so K grows faster than any law of this library.")

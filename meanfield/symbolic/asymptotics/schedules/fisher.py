@@ -13,8 +13,8 @@ import sympy as sp
 
 from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics.comparing import compared, direction, log_of
-from meanfield.symbolic.asymptotics.exponent_cells import At, Split, Undecided
-from meanfield.symbolic.asymptotics.log_growth import Growth, Oracle, regular
+from meanfield.symbolic.asymptotics.exponent_cells import At, CellSplit, Undecided
+from meanfield.symbolic.asymptotics.log_growth import Growth, SignOracle, regular
 from meanfield.symbolic.asymptotics.schedules.branch import Branch
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero
@@ -39,7 +39,7 @@ def trained_groups(regime: Regime, branch: Branch) -> dict[str, Growth]:
     return {name: law for name, law in local_factors(regime, branch, falls).items() if held[name]}
 
 
-def fisher_law(regime: Regime, branch: Branch, oracle: Oracle) -> Growth:
+def fisher_law(regime: Regime, branch: Branch, oracle: SignOracle) -> Growth:
     """max/min of the mean diagonal of F over groups and blocks l ≤ L, as L → ∞ (L is written l).
 
     Raises: `Undecided` where which group is the extreme one depends on what is not known.
@@ -61,14 +61,14 @@ def plain_fisher_law(f: sp.Expr, variance: Growth, J: Growth, biases: bool) -> G
     return _ratio(J, [through, regular(1)] if biases else [through], At({}))
 
 
-def _ratio(J: Growth, groups: list[Growth], oracle: Oracle) -> Growth:
+def _ratio(J: Growth, groups: list[Growth], oracle: SignOracle) -> Growth:
     """The largest over the smallest of local factors over J; J itself stands for a block near l = 1, whose G are
     J^{1,L} times numbers."""
     top, bottom = (_extreme([J, *groups], sign, oracle) for sign in (1, -1))
     return (top / bottom).of_unknown_size
 
 
-def _extreme(laws: list[Growth], sign: int, oracle: Oracle) -> Growth:
+def _extreme(laws: list[Growth], sign: int, oracle: SignOracle) -> Growth:
     """The largest (sign 1) or the smallest (-1) of laws; those that another is known to beat ask no questions."""
     left = list(laws)
     for one in laws:
@@ -80,8 +80,8 @@ def _extreme(laws: list[Growth], sign: int, oracle: Oracle) -> Growth:
     return found
 
 
-def _beaten(one: Growth, other: Growth, sign: int, oracle: Oracle) -> bool:
+def _beaten(one: Growth, other: Growth, sign: int, oracle: SignOracle) -> bool:
     try:
         return sign * compared(one, other, oracle) <= 0
-    except (Split, Undecided):
+    except (CellSplit, Undecided):
         return False

@@ -13,7 +13,7 @@ from meanfield.symbolic.asymptotics.exponent_cells import Undecided
 from meanfield.symbolic.asymptotics.log_growth import Growth, regular
 from meanfield.symbolic.asymptotics.scaling import flow
 from meanfield.symbolic.asymptotics.schedules.balance import Balance, Resting
-from meanfield.symbolic.asymptotics.schedules.branch import End
+from meanfield.symbolic.asymptotics.schedules.branch import Asymptote
 from meanfield.symbolic.asymptotics.schedules.regimes import EVERY, RESTS, Derivation, Regime, sign_of
 from meanfield.symbolic.asymptotics.schedules.stationary_variance import attractors, is_monotone, resting_points
 from meanfield.symbolic.series.asymptotic_law import Law
@@ -33,7 +33,7 @@ class Marginal(Derivation):
             else:
                 K_ = summed(self.source_a(), self.oracle)  # type: ignore[arg-type,assignment]
             drive = self._drive(K_, self._gain(end)) if end.is_linear else "source"
-            return [self._way(K_, end, "V = 1: q → ∞ by its own source", EVERY, drive)]
+            return [self._regime(K_, end, "V = 1: q → ∞ by its own source", EVERY, drive)]
         flat = b.size if b is not None and self.sign(b.beta) == 0 else sp.S.Zero
         s0 = w.size * a.size if reach == 0 and a is not None else sp.S.Zero
         c = s0 + w.beta * flat
@@ -115,7 +115,7 @@ class Marginal(Derivation):
         (a, _, v), (b, _, u) = self.branch.zero.of_square, self.branch.infinity.of_square
         return b < 1 or a < 1 or (a == b == 1 and sign_of(v - u) > 0)
 
-    def _pull(self, end: End, c: sp.Expr, d: sp.Expr) -> int:
+    def _pull(self, end: Asymptote, c: sp.Expr, d: sp.Expr) -> int:
         """The sign of S⟨φ²⟩_q + c - d q near one end, without c at q → 0."""
         a = end.of_square[0]
         far = end.square.point != 0
@@ -128,7 +128,7 @@ class Marginal(Derivation):
             return lead
         return self._next_pull(end, c, far)
 
-    def _next_pull(self, end: End, c: sp.Expr, far: bool) -> int:
+    def _next_pull(self, end: Asymptote, c: sp.Expr, far: bool) -> int:
         """The same where the linear terms cancel."""
         for term in end.square.terms[1:]:
             if far and term.power < 0 and c != 0:
@@ -152,33 +152,33 @@ class Marginal(Derivation):
         end = self.branch.infinity
         if end.is_linear and self.sign(self._gain(end) - d) > 0:
             K_ = self.from_sources(self._gain(end))
-            return self._way(K_, end, "V = 1: q → ∞ by its feedback", basin, "feedback")
+            return self._regime(K_, end, "V = 1: q → ∞ by its feedback", basin, "feedback")
         return self._slow(self._without_linear(end) + c, end, "V = 1: q grows with log l", basin, c)
 
     def _decay(self, d: sp.Expr, basin: str) -> Regime:
         """q → 0 at V = 1."""
         end = self.branch.zero
         if not end.is_linear:
-            return self._way(self._quiet(end), end, "V = 1: q → 0", basin)
+            return self._regime(self._without_feedback(end), end, "V = 1: q → 0", basin)
         W = self._gain(end)
         if self.sign(W - d) < 0:
             K_ = self.from_sources(W, self.source_a(), self._through(end))
-            return self._way(K_, end, "V = 1: q → 0 against its feedback", basin, self._drive(K_, W))
+            return self._regime(K_, end, "V = 1: q → 0 against its feedback", basin, self._drive(K_, W))
         return self._slow(self._without_linear(end), end, "V = 1: q falls with log l", basin)
 
-    def _without_linear(self, end: End) -> Law:
+    def _without_linear(self, end: Asymptote) -> Law:
         """S⟨φ²⟩_q at one end without its linear term, which d·q cancels where there is one."""
         kept = tuple(t for t in end.square.terms if (t.power, t.logs) != (1, 0))
         return replace(end.square, terms=kept) * self.S
 
     @staticmethod
-    def _slow_drive(law: Law, end: End, c: sp.Expr) -> tuple[str, sp.Expr]:
+    def _slow_drive(law: Law, end: Asymptote, c: sp.Expr) -> tuple[str, sp.Expr]:
         if end.square.point == 0:
             return "slow fall", sp.S.Zero
         lead = law.leading
         return "slow", c / lead.coefficient if (lead.power, lead.logs) == (0, 0) else sp.S.Zero
 
-    def _slow(self, law: Law, end: End, regime: str, basin: str, c: sp.Expr = sp.S.Zero) -> Regime:
+    def _slow(self, law: Law, end: Asymptote, regime: str, basin: str, c: sp.Expr = sp.S.Zero) -> Regime:
         """q as powers of log l, by the expansion of its flow at one end."""
         if not law.terms:
             raise self._cancelled()
@@ -213,7 +213,7 @@ class Marginal(Derivation):
         drive, share = self._slow_drive(law, end, c)
         return Regime(K_, q, self._at(end.of_square, q), slope, J_, regime, basin, end, drive, share)
 
-    def _slow_with_logarithm(self, law: Law, end: End, regime: str, basin: str, c: sp.Expr) -> Regime:
+    def _slow_with_logarithm(self, law: Law, end: Asymptote, regime: str, basin: str, c: sp.Expr) -> Regime:
         """The same to leading order, dq/dlog l = c q^n (log q)^m."""
         lead, w = law.leading, self.branch.w
         power = 1 / (1 - lead.power)
@@ -243,9 +243,9 @@ class Marginal(Derivation):
             q = Balance(d, S * v, 1, 0, a, c).doit()
         w = self.branch.w
         K_ = regular((q - flat) / w.size, w.beta)
-        return replace(self._settled(K_, q, regime, basin), drive="rest", share=common)
+        return replace(self._converging(K_, q, regime, basin), drive="rest", share=common)
 
-    def _settled(self, K_: Growth, q: sp.Expr | None, regime: str, basin: str = EVERY) -> Regime:
+    def _converging(self, K_: Growth, q: sp.Expr | None, regime: str, basin: str = EVERY) -> Regime:
         """q → a number (None: one that the start decides)."""
         if q is None:
             unknown = regular(None)

@@ -15,7 +15,7 @@ from meanfield.base.answers.export import Result
 from meanfield.base.answers.plain_text import wrapped
 from meanfield.base.answers.results import MeanFieldError, one_line
 from meanfield.symbolic.asymptotics.comparing import leading_term
-from meanfield.symbolic.asymptotics.log_growth import CONSTANT, Growth, Key, Oracle, regular
+from meanfield.symbolic.asymptotics.log_growth import CONSTANT, Growth, Key, SignOracle, regular
 
 n = sp.Symbol("n", positive=True)  # the number of a change of width
 
@@ -61,7 +61,7 @@ class ProjectionLaw(Result):
         return wrapped(f"{self.text()}   ({self.regime})" if self.regime else self.text())
 
 
-def projection_law(J: Growth, factor: sp.Expr, oracle: Oracle, regime: str = "") -> ProjectionLaw:
+def projection_law(J: Growth, factor: sp.Expr, oracle: SignOracle, regime: str = "") -> ProjectionLaw:
     """Where |log J| = n log(factor), factor > 1, for large n.
 
     Raises: `Undecided` where the leading term of log J is not known.

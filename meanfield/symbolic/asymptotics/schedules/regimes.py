@@ -10,8 +10,8 @@ import sympy as sp
 from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics.comparing import added, log_of, summed
 from meanfield.symbolic.asymptotics.exponent_cells import At, Undecided
-from meanfield.symbolic.asymptotics.log_growth import Growth, Oracle, exponential, product, regular
-from meanfield.symbolic.asymptotics.schedules.branch import Branch, End, Variance
+from meanfield.symbolic.asymptotics.log_growth import Growth, SignOracle, exponential, product, regular
+from meanfield.symbolic.asymptotics.schedules.branch import Asymptote, Branch, Variance
 
 EVERY = "every start"
 RESTS = "V = 1: q converges where its flow falls through 0 (numbers say where)"
@@ -36,7 +36,7 @@ class Regime:
     J: Growth | None
     regime: str
     basin: str = EVERY
-    end: End | None = None
+    end: Asymptote | None = None
     drive: str = ""
     share: sp.Expr = sp.S.Zero
     limit: tuple[sp.Eq, ...] = ()
@@ -50,7 +50,7 @@ class Derivation:
     """What all regimes of one branch share; `strength` is S = σ_v²σ_w² as a coordinate of the oracle, if it is one."""
 
     branch: Branch
-    oracle: Oracle
+    oracle: SignOracle
     gradients: bool = True
     strength: sp.Expr | None = None
     inside: bool = True  # whether q and the averages over it are wanted, which may ask more questions
@@ -101,7 +101,7 @@ class Derivation:
                 parts += [] if grown is None else [grown * regular(1, feedback)]
         return added(parts, self.oracle)
 
-    def _through(self, end: End) -> Growth | None:
+    def _through(self, end: Asymptote) -> Growth | None:
         """What the biases b alone send through the branch, σ_v² l^{-β_v} v (σ_b² l^{-β_b})^a."""
         v, other = self.branch.v, self.bias()
         return None if other is None else regular(v.size, -v.beta) * self._at(end.of_square, other)
@@ -119,11 +119,11 @@ class Derivation:
             return "source"
         return "tie" if gap.power_of(1) != 0 else "feedback"
 
-    def _gain(self, end: End) -> sp.Expr:
+    def _gain(self, end: Asymptote) -> sp.Expr:
         """W = S v of an end where ⟨φ²⟩_q ~ v q."""
         return self.S * end.of_square[2]
 
-    def _quiet(self, end: End) -> Growth:
+    def _without_feedback(self, end: Asymptote) -> Growth:
         """K at q → 0 without feedback."""
         return self.from_sources(sp.S.Zero, self.source_a(), self._through(end))
 
@@ -133,8 +133,14 @@ class Derivation:
         a1, _, v1 = self.branch.zero.of_slope
         return v1 * q**a1
 
-    def _way(
-        self, K_: Growth, end: End, regime: str, basin: str = EVERY, drive: str = "weak", share: sp.Expr = sp.S.Zero
+    def _regime(
+        self,
+        K_: Growth,
+        end: Asymptote,
+        regime: str,
+        basin: str = EVERY,
+        drive: str = "weak",
+        share: sp.Expr = sp.S.Zero,
     ) -> Regime:
         """q at one of its ends."""
         faint = self.gradients and end.of_slope[0] * (-1 if end.square.point != 0 else 1) >= 0  # ⟨φ′²⟩ stays bounded
@@ -150,7 +156,7 @@ class Derivation:
         slope = self._at(end.of_slope, q)
         return Regime(K_, q, square, slope, self._jacobian(slope, end), regime, basin, end, drive, share)
 
-    def _jacobian(self, slope: Growth, end: End) -> Growth:
+    def _jacobian(self, slope: Growth, end: Asymptote) -> Growth:
         """J = Π (1 + S l^{-V} ⟨φ′²⟩_q)."""
         if end.of_slope[:2] == (0, 0):  # ⟨φ′²⟩ tends to a number
             found = product(self.S * end.of_slope[2], self.V, self.oracle)

@@ -20,7 +20,7 @@ from meanfield.symbolic.asymptotics.comparing import compared, log_of, summed
 from meanfield.symbolic.asymptotics.exponent_cells import At, Undecided
 from meanfield.symbolic.asymptotics.log_growth import Growth, inverse_gamma, product, regular
 from meanfield.symbolic.asymptotics.schedules.balance import Balance
-from meanfield.symbolic.asymptotics.schedules.branch import End
+from meanfield.symbolic.asymptotics.schedules.branch import Asymptote
 from meanfield.symbolic.asymptotics.schedules.marginal import Marginal
 from meanfield.symbolic.asymptotics.schedules.regimes import EVERY, UNASKED, Regime
 
@@ -62,25 +62,27 @@ class Solver(Marginal):
         end = self.branch.infinity
         if end.is_linear:
             K_ = product(self._gain(end), self.V, self.oracle)
-            return self._beside_trap(K_, end, "V < 1: linear feedback, q → ∞", "feedback")
+            return self._with_trap(K_, end, "V < 1: linear feedback, q → ∞", "feedback")
         alone = self._fed_back(end)
         source = self.source_a()
         grown = None if source is None else summed(source, self.oracle)
         regime = "V < 1: q → ∞"
         if grown is None:
-            return self._beside_trap(alone, end, regime, "feedback")
+            return self._with_trap(alone, end, regime, "feedback")
         order = compared(grown, alone, self.oracle)
         K_ = grown if order > 0 else alone if order < 0 else self._tied(end, alone)
         drive = {1: "source", -1: "feedback", 0: "tie"}[order]
         shared = source.constant / (K_.exponent * K_.constant) if order == 0 and source is not None else sp.S.Zero
-        return self._beside_trap(K_, end, regime, drive, shared)
+        return self._with_trap(K_, end, regime, drive, shared)
 
-    def _beside_trap(self, K_: Growth, end: End, regime: str, drive: str, share: sp.Expr = sp.S.Zero) -> list[Regime]:
+    def _with_trap(
+        self, K_: Growth, end: Asymptote, regime: str, drive: str, share: sp.Expr = sp.S.Zero
+    ) -> list[Regime]:
         """q → ∞, and q → 0 where small starts stay there."""
         trap = self._trapped()
-        return [self._way(K_, end, regime, "large starts" if trap else EVERY, drive, share), *trap]
+        return [self._regime(K_, end, regime, "large starts" if trap else EVERY, drive, share), *trap]
 
-    def _fed_back(self, end: End) -> Growth:
+    def _fed_back(self, end: Asymptote) -> Growth:
         """K under K' = K + σ_v² l^{-β_v} v (σ_w² l^{-β_w} K)^a |log q|^k alone, 0 ≤ a < 1, where it grows."""
         v, w = self.branch.v, self.branch.w
         a, k, c = end.of_square
@@ -95,7 +97,7 @@ class Solver(Marginal):
             return found
         return found * log_of(self.inner(found), self.oracle) ** (k / (1 - a))
 
-    def _tied(self, end: End, alone: Growth, bias: bool = False) -> Growth:
+    def _tied(self, end: Asymptote, alone: Growth, bias: bool = False) -> Growth:
         """K ~ C l^e where the feedback and sources of the same power meet: e C = A (σ_w² C + σ_b²)^a + σ_a²."""
         v, w, other = self.branch.v, self.branch.w, self.branch.b
         a, k, c = end.of_square
@@ -116,7 +118,7 @@ class Solver(Marginal):
         if a <= 1:
             return []
         # the edge between the two falls as l^{-(1 - V)/(a - 1)}; below it the feedback is lost
-        found = self._quiet(end)
+        found = self._without_feedback(end)
         q = self.variance(found)
         edge = regular(1, -(1 - self.V) / (a - 1))
         order = compared(q, edge, self.oracle)
@@ -127,9 +129,9 @@ class Solver(Marginal):
                 "V < 1: a source as strong as the feedback of small q may hold small starts at q → 0 (the σ's decide); "
                 "no law is derived on this edge"
             )
-        return [self._way(found, end, "V < 1: q → 0, the feedback is lost", "small starts")]
+        return [self._regime(found, end, "V < 1: q → 0, the feedback is lost", "small starts")]
 
-    def _leaves_edge(self, end: End) -> bool:
+    def _leaves_edge(self, end: Asymptote) -> bool:
         """Whether K = k l^p leaves the edge below which q is trapped, where a source is as large: whether
         dk/dlog l = A (σ_w² k + b)^a + s - p k is > 0 at every k, a > 1, A, p > 0.
         """
@@ -153,17 +155,17 @@ class Solver(Marginal):
         reach = -1 if a is None else self.sign(1 - a.beta - w.beta)
         grown = None if a is None else summed(self.source_a(), self.oracle)  # type: ignore[arg-type]
         if grown is not None and (reach > 0 or (reach == 0 and not inner_moves)):
-            return [self._way(grown, self.branch.infinity, "V > 1: q → ∞ by its own source")]
+            return [self._regime(grown, self.branch.infinity, "V > 1: q → ∞ by its own source")]
         flat = b is not None and self.sign(b.beta) == 0
         if reach == 0 and grown is not None and a is not None:
             q = w.size * a.size / w.beta + (b.size if flat and b is not None else 0)
-            return [self._settled(grown, q, "V > 1: q converges by its own source")]
+            return [self._converging(grown, q, "V > 1: q converges by its own source")]
         if not inner_moves:
-            return [self._settled(regular(None), None, "V > 1: K and q tend to what the start says")]
+            return [self._converging(regular(None), None, "V > 1: K and q tend to what the start says")]
         if flat and b is not None:
             through = regular(v.size * self._square_at(b.size), -v.beta)
             K_ = self.from_sources(sp.S.Zero, self.source_a(), through)
-            return [self._settled(K_, b.size, "V > 1: q converges to the variance of its biases")]
+            return [self._converging(K_, b.size, "V > 1: q converges to the variance of its biases")]
         return [self._fading()]
 
     def _fading(self) -> Regime:
@@ -173,22 +175,22 @@ class Solver(Marginal):
         v, w = self.branch.v, self.branch.w
         if a == 0:
             K_ = self.from_sources(sp.S.Zero, self.source_a(), regular(v.size * c, -v.beta))
-            return self._way(K_, end, regime)
-        quiet = self._quiet(end)
+            return self._regime(K_, end, regime)
+        quiet = self._without_feedback(end)
         if a >= 1 or self.sign(1 - v.beta - a * w.beta) < 0:
-            return self._way(quiet, end, regime)
+            return self._regime(quiet, end, regime)
         alone = self._fed_back(end)
         order = compared(alone, quiet, self.oracle)
         if order < 0:
-            return self._way(quiet, end, regime)
+            return self._regime(quiet, end, regime)
         other, s = self.bias(), self.source_a()
         meets = other is not None and compared(self.inner(alone), other, self.oracle) == 0
         if not meets and (order > 0 or self.sign(alone.exponent) == 0):
-            return self._way(alone, end, regime, EVERY, "slow" if self.sign(alone.exponent) == 0 else "feedback")
+            return self._regime(alone, end, regime, EVERY, "slow" if self.sign(alone.exponent) == 0 else "feedback")
         K_ = self._tied(end, alone, meets)
         e, C, w2 = alone.exponent, K_.constant, w.size
         # of the variance q = Q l^{e - β_w} that φ is given, what both of two inputs have in common
         own = s.constant if s is not None and order == 0 and self.sign(1 + s.exponent - e) == 0 else sp.S.Zero
         held = other.constant if meets and other is not None else sp.S.Zero
         share = (w2 * own + e * held) / (e * (w2 * C + held))
-        return self._way(K_, end, regime, EVERY, "tie", share)
+        return self._regime(K_, end, regime, EVERY, "tie", share)

@@ -19,7 +19,7 @@ from meanfield.symbolic.asymptotics.exponent_cells import Affine, At, Cell, Part
 from meanfield.symbolic.asymptotics.in_total_depth.total_depth import TotalSolver, regimes
 from meanfield.symbolic.asymptotics.in_total_depth.total_equations import NAMES
 from meanfield.symbolic.asymptotics.in_total_depth.total_fisher import fisher_in_depth
-from meanfield.symbolic.asymptotics.log_growth import Growth, Oracle, regular
+from meanfield.symbolic.asymptotics.log_growth import Growth, SignOracle, regular
 from meanfield.symbolic.asymptotics.schedules.balance import Correlated
 from meanfield.symbolic.asymptotics.schedules.branch import Branch
 from meanfield.symbolic.asymptotics.schedules.fisher import fisher_law, local_factors
@@ -135,7 +135,7 @@ def laws_of(regime: Regime, solver: Solver | TotalSolver, quantities: tuple[str,
     return Laws(tuple(found), regime.regime + more, regime.basin, regime.limit, regime.conditional)
 
 
-def cosine(gamma: Growth, oracle: Oracle) -> Growth:
+def cosine(gamma: Growth, oracle: SignOracle) -> Growth:
     """The law of c = γ/(1 + γ) to leading order: γ where that goes to 0, else a number, 1 where γ → ∞; up to a constant
     factor where cells are not cut by the sign of γ's power."""
     try:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import sympy as sp
 
 from meanfield.symbolic.asymptotics.comparing import sign_of_number
-from meanfield.symbolic.asymptotics.exponent_cells import Affine, Cell, PartitionNode, Split, Undecided
+from meanfield.symbolic.asymptotics.exponent_cells import Affine, Cell, CellSplit, PartitionNode, Undecided
 from meanfield.symbolic.asymptotics.log_growth import LEVELS, Growth
 from meanfield.symbolic.asymptotics.tables.leaf_merging import regions as merged_regions
 from meanfield.symbolic.asymptotics.tables.phase_tree import Laws
@@ -147,7 +147,7 @@ def _is_affine(form: sp.Expr, cell: Cell) -> bool:
 def _sign(c: sp.Expr, cell: Cell) -> int:
     try:
         return sign_of_number(c, cell)
-    except (Split, Undecided):
+    except (CellSplit, Undecided):
         return 0
 
 

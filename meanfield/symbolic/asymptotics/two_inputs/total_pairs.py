@@ -154,18 +154,18 @@ def _change_of_h(moves: Moves, scale: Scale) -> tuple[sp.Expr, sp.Expr | None]:
     branch = moves.branch
     v, a = branch.v, branch.a
     whole, shared = moves.across(scale, k(t)), moves.across(scale, h(t), h(t) / k(t))
-    rate, front = None, v.size * t**-v.beta
+    rate, prefactor = None, v.size * t**-v.beta
     if scale.sign == 0:
         q, between = (sp.S.One, shared / whole) if branch.norm == "inner" else (whole, shared)
         phi = branch.phi.pieces.expr
-        change = front * average(phi * phi.xreplace({Z[0]: Z[1]}), (q, between, q))
+        change = prefactor * average(phi * phi.xreplace({Z[0]: Z[1]}), (q, between, q))
     else:
         square = moves.average(branch.square, "square", scale, k(t)).constant
         assert square is not None
         kernel, c = _kernel(moves, scale, between := sp.Dummy("c", real=True)), sp.cancel(shared / whole)
         if kernel == between and not branch.norm and branch.zero.is_linear:
-            rate = front * branch.zero.of_square[2] * branch.w.size * t**-branch.w.beta
-        change = front * square * kernel.xreplace({between: c})
+            rate = prefactor * branch.zero.of_square[2] * branch.w.size * t**-branch.w.beta
+        change = prefactor * square * kernel.xreplace({between: c})
     if scale.sourced and a is not None:
         change += a.size * t**-a.beta
     return change, rate
@@ -201,15 +201,15 @@ def _wide(moves: Moves, regime: Regime, scale: Scale, rate: Rate) -> PairGrowths
     square = moves.average(branch.square, "square", scale, regime.K.constant).constant
     power = moves.scales.feedback(scale.kappa)  # of L in what the branch adds to K
     assert square is not None and regime.K.constant is not None
-    front = 2 * v.size * t**-v.beta * square
+    prefactor = 2 * v.size * t**-v.beta * square
     if isinstance(found, sp.Expr):  # waves: inputs that differ share no more than `found`
-        grown, n = integral(front * (1 - found)), sp.S.Zero
+        grown, n = integral(prefactor * (1 - found)), sp.S.Zero
     else:
         try:
-            closing, n = found.nearness()
+            slope_of_gap, n = found.nearness()
         except MeanFieldError as error:
             raise Undecided(str(error)) from None
-        grown = integral((1 - n) * front * closing / (2 * regime.K.constant) ** n)
+        grown = integral((1 - n) * prefactor * slope_of_gap / (2 * regime.K.constant) ** n)
         power = (power - n * scale.kappa) / (1 - n)
     if grown is None:
         raise Undecided("two inputs part by an integral that has no closed form; no law in L is derived")
@@ -288,15 +288,19 @@ def _exploding(moves: Moves, regime: Regime, scale: Scale) -> PairGrowths:
     found = _tail(moves, scale)
     if isinstance(found, sp.Expr):
         raise Undecided("waves beside a linear feedback; no law of two inputs is derived")
-    (closing, _), V, begun = found.nearness(), moves.V, _at_the_start(moves)
+    (slope_of_gap, _), V, begun = found.nearness(), moves.V, _at_the_start(moves)
     W, rho = moves.branch.strength * moves.branch.infinity.of_square[2], 1 - moves.branch.v.fall - moves.branch.w.fall
-    order = -1 if closing == 0 else moves.sign(2 * rho - begun)
+    order = -1 if slope_of_gap == 0 else moves.sign(2 * rho - begun)
     if order == 0:
         raise Undecided("a source leaves 1 - c as large as the feedback's kink does; no law of two inputs is derived")
     if order < 0:  # nothing parts directions, or less than a source drew them together before
         gamma = regular(None, begun)
         return _unsized(regime.K / gamma), gamma, ()
-    rate = closing * W / (2 * (1 + W)) * t if moves.sign(rho - 1) == 0 else closing * W * t ** (1 - V) / (2 * (1 - V))
+    rate = (
+        slope_of_gap * W / (2 * (1 + W)) * t
+        if moves.sign(rho - 1) == 0
+        else slope_of_gap * W * t ** (1 - V) / (2 * (1 - V))
+    )
     gamma = regular(rate**2, sp.expand(2 * rho))
     return (regime.K / gamma).times(sp.Integer(2)), gamma, ()
 

@@ -24,7 +24,7 @@ from meanfield.symbolic.series.asymptotic_law import Law
 from meanfield.symbolic.series.coefficients import ZERO, Atoms, Exact, rational
 from meanfield.symbolic.series.exponents import Basis
 from meanfield.symbolic.series.expression_series import ExpressionSeries, no_rule
-from meanfield.symbolic.series.ring import UNIT, Series
+from meanfield.symbolic.series.ring import ORDER_ONE, Series
 from meanfield.symbolic.series.truncated import Calculus, Truncated
 
 Key = tuple[sp.Expr, int]  # (p, m) of K^p (log K)^m
@@ -82,7 +82,7 @@ class Sums(ExpressionSeries[Truncated]):
     def _powers(self, k: ring.Key) -> Key:
         return -self.end * self.basis.expr(k[0], k[1]), int(k[2].p)
 
-    def _expr(self, c: Exact, k: ring.Key = UNIT) -> sp.Expr:
+    def _expr(self, c: Exact, k: ring.Key = ORDER_ONE) -> sp.Expr:
         return _expanded(self.atoms.expr(c) * (-self.end) ** int(k[2].p))
 
     def _vanishes(self, c: Exact) -> bool:
@@ -117,12 +117,12 @@ class Sums(ExpressionSeries[Truncated]):
     def apply(self, head: Callable[[sp.Expr], sp.Expr], inner: Truncated) -> Truncated:
         """An analytic function of a sum that tends to a number."""
         size = self.calculus.order.size
-        if any(size(k) > size(UNIT) for k in inner.terms):
+        if any(size(k) > size(ORDER_ONE) for k in inner.terms):
             raise MeanFieldError(f"The expansion of {head} of {self.law(inner)} is not known: the argument grows.")
-        if inner.remainder is not None and size(inner.remainder) >= size(UNIT):
+        if inner.remainder is not None and size(inner.remainder) >= size(ORDER_ONE):
             raise MeanFieldError(f"The limit of {self.law(inner)} is not known, so {head} of it is not expanded.")
-        limit = self._expr(inner.terms.get(UNIT, ZERO))
-        varying = Truncated({k: c for k, c in inner.terms.items() if k != UNIT}, inner.remainder, (), inner.small)
+        limit = self._expr(inner.terms.get(ORDER_ONE, ZERO))
+        varying = Truncated({k: c for k, c in inner.terms.items() if k != ORDER_ONE}, inner.remainder, (), inner.small)
         t = sp.Dummy("t", real=True)
         return self.composed(varying, lambda k: taylor(head(limit + t), t, max(k, 4))[k])
 
@@ -137,7 +137,7 @@ class Sums(ExpressionSeries[Truncated]):
             raise MeanFieldError(no_rule(e))
         inner = self(e.args[0])
         lead, size = self.calculus.order.largest(*inner.terms), self.calculus.order.size
-        if e.func is sp.exp and lead is not None and size(lead) > size(UNIT):
+        if e.func is sp.exp and lead is not None and size(lead) > size(ORDER_ONE):
             if lead[2] == 0 and _is_negative(self._expr(inner.terms[lead])):
                 return Truncated({}, None, (), True)
             raise MeanFieldError(f"{e} has no power-law expansion in K.")

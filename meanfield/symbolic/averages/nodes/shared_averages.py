@@ -27,27 +27,27 @@ MOST = 24  # conditional means of one average
 C = tuple(sp.Dummy(f"c{i}", dummy_index=74_000 + i, real=True) for i in range(MOST))
 V_POSITIVE = tuple(sp.Dummy(f"v{i}", dummy_index=75_000 + i, positive=True) for i in range(MOST))
 _NONE = sp.Tuple()
-Lets = tuple[tuple[sp.Symbol, sp.Expr], ...]
+Means = tuple[tuple[sp.Symbol, sp.Expr], ...]
 
 
 class Program(AtomicExpr):
     """What is averaged: (c_k, h_k) in order, h_k in Z[0] and earlier c's, and F in the c's. An atom to SymPy."""
 
-    __slots__ = ("lets", "value")
-    lets: Lets
+    __slots__ = ("means", "value")
+    means: Means
     value: sp.Expr
     is_number = False
 
-    def __new__(cls, lets: Lets, value: sp.Expr) -> Self:
+    def __new__(cls, means: Means, value: sp.Expr) -> Self:
         self: Self = super().__new__(cls)
-        self.lets, self.value = lets, value
+        self.means, self.value = means, value
         return self
 
-    def __getnewargs__(self) -> tuple[Lets, sp.Expr]:
-        return self.lets, self.value
+    def __getnewargs__(self) -> tuple[Means, sp.Expr]:
+        return self.means, self.value
 
     def _hashable_content(self) -> tuple[sp.Tuple, sp.Expr]:
-        return sp.Tuple(*[sp.Tuple(c, h) for c, h in self.lets]), self.value
+        return sp.Tuple(*[sp.Tuple(c, h) for c, h in self.means]), self.value
 
     @property
     def free_symbols(self) -> set[sp.Basic]:
@@ -56,16 +56,16 @@ class Program(AtomicExpr):
     @property
     def inside(self) -> set[sp.Symbol]:
         """The symbols of its formulas."""
-        return set().union(self.value.free_symbols, *[h.free_symbols for _, h in self.lets])
+        return set().union(self.value.free_symbols, *[h.free_symbols for _, h in self.means])
 
     def map(self, function: Callable[[sp.Expr], sp.Expr]) -> Program:
-        return Program(tuple((c, function(h)) for c, h in self.lets), function(self.value))
+        return Program(tuple((c, function(h)) for c, h in self.means), function(self.value))
 
     def sort_key(self, order: str | None = None) -> tuple[object, ...]:
-        return self.class_key(), (1, (str(self.lets) + str(self.value),)), sp.S.One.sort_key(), sp.S.One
+        return self.class_key(), (1, (str(self.means) + str(self.value),)), sp.S.One.sort_key(), sp.S.One
 
     def _sympystr(self, printer: Printer) -> str:
-        means = {c: sp.Symbol(f"E[{printer._print(_named(h))}]") for c, h in self.lets}
+        means = {c: sp.Symbol(f"E[{printer._print(_named(h))}]") for c, h in self.means}
         return str(printer._print(self.value.xreplace(means)))
 
 
@@ -132,7 +132,7 @@ class Common(Node):
 
     def _latex(self, printer: Printer, exp: str | None = None) -> str:
         names: dict[sp.Symbol, sp.Symbol] = {}
-        for c, h in self.body.lets:
+        for c, h in self.body.means:
             inner = printer._print(_named(h.xreplace(names)))
             names[c] = sp.Symbol(rf"\left\langle {inner} \right\rangle_{{m}}")
         body = printer._print(self.body.value.xreplace(names))
@@ -140,10 +140,10 @@ class Common(Node):
         return text if exp is None else rf"\left( {text} \right)^{{{exp}}}"
 
 
-def common(value: sp.Expr, lets: Lets, own: sp.Expr, shared: sp.Expr) -> sp.Expr:
-    """⟨value⟩ over the common part, of means `lets` that are used; a value without any is itself."""
+def common(value: sp.Expr, means: Means, own: sp.Expr, shared: sp.Expr) -> sp.Expr:
+    """⟨value⟩ over the common part, of `means` that are used; a value without any is itself."""
     needed, kept = set(value.free_symbols), []
-    for c, h in reversed(lets):
+    for c, h in reversed(means):
         if c in needed:
             needed |= h.free_symbols
             kept.append((c, h))
@@ -178,13 +178,13 @@ def _digits(body: Program, own: sp.Float, shared: sp.Float, digits: int) -> mp.m
     """⟨F⟩ by quadrature within quadrature, inner panels ending at breaks, wherever they are at this m."""
     with mp.workdps(digits + 8):
         V, M = mp.mpmathify(own), mp.mpmathify(shared)
-        names, modules = [c for c, _ in body.lets], [dict(mpmath_functions()), "mpmath"]
+        names, modules = [c for c, _ in body.means], [dict(mpmath_functions()), "mpmath"]
         read = [
             (
                 [sp.lambdify([Z[0], *names[:k]], e, modules=modules) for e in pieces(h, Z[0]).exprs],
                 [sp.lambdify(names[:k], b, modules=modules) for b in pieces(h, Z[0]).breaks],
             )
-            for k, (_, h) in enumerate(body.lets)
+            for k, (_, h) in enumerate(body.means)
         ]
         value = sp.lambdify(names, body.value, modules=modules)
         reach = mp.sqrt(2 * (digits + 10) * mp.log(10))

@@ -19,7 +19,7 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import shown, validated, whole
 from meanfield.symbolic.finite_width.haar.pairings import Type, joined
-from meanfield.symbolic.finite_width.haar.weingarten import LARGEST, MOST, answered, listed
+from meanfield.symbolic.finite_width.haar.weingarten import LARGEST, MOST, in_form, listed
 from meanfield.symbolic.finite_width.haar.zonal import components, double_factorial
 from meanfield.symbolic.series.asymptotic_law import Law
 
@@ -58,7 +58,7 @@ def haar_moment(
         )
     counts = type_counts(row, column)
     parts = components({t: Fraction(c) for t, c in counts.items()}) if counts else {}
-    return answered(parts, n, terms)
+    return in_form(parts, n, terms)
 
 
 def _labels(given: Any, what: str, n: int | None) -> tuple[int, ...]:

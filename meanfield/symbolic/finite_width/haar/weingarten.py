@@ -48,10 +48,10 @@ def weingarten(coset_type: Sequence[int] | int, n: int | None = None, *, terms: 
     n**(-2) + 2/n**4 - 2/n**5 + O(n**(-6)) | -1/n**3 + n**(-4) + O(n**(-5))
     """
     type_ = _type(coset_type)
-    return answered(components({type_: Fraction(1)}), n, terms)
+    return in_form(components({type_: Fraction(1)}), n, terms)
 
 
-def answered(parts: Vector, n: int | None, terms: int | None) -> sp.Expr | Law:
+def in_form(parts: Vector, n: int | None, terms: int | None) -> sp.Expr | Law:
     """A sum over zonal functions in the form that was asked for."""
     if n is not None and terms is not None:
         raise MeanFieldError(f"A series in 1/n was asked for (terms={shown(terms)}) and a value at n = {shown(n)}: "

@@ -161,9 +161,9 @@ def _times(p: list[Fraction], a: int) -> list[Fraction]:
 
 def _divided(p: list[Fraction], a: int) -> tuple[list[Fraction], Fraction]:
     """p by n + a: quotient and remainder."""
-    quotient, encoding = [], Fraction(0)
+    quotient, carry = [], Fraction(0)
     for x in reversed(p):
-        encoding = x - a * encoding
-        quotient.append(encoding)
+        carry = x - a * carry
+        quotient.append(carry)
     remainder = quotient.pop()
     return quotient[::-1] or [Fraction(0)], remainder

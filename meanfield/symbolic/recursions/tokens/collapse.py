@@ -44,7 +44,7 @@ def score_variances(block: Block) -> tuple[sp.Expr, ...]:
     """β² of the softmax of every Attention, per half the distance of two tokens that are nearly alike: functions of K.
     """
     walk, _ = _ended(block, DIFFERENCE)
-    return Step(tuple(walk.scores), tuple(walk.lets)).map(walk.plain).flat()
+    return Step(tuple(walk.scores), tuple(walk.definitions)).map(walk.plain).flat()
 
 
 def _ended(block: Block, field: str) -> tuple[Walk, Gaussian]:

@@ -21,7 +21,7 @@ from meanfield.symbolic.averages.nodes.overlap import softmax_entropy
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
 from meanfield.symbolic.recursions.block_recursions import SMALLEST, kind_of, recursion_of, untrained, variable
 from meanfield.symbolic.recursions.coordinate import Gaussian, gaussian
-from meanfield.symbolic.recursions.coordinate_walk import OpenTangent, Walk
+from meanfield.symbolic.recursions.coordinate_walk import TangentUnknown, Walk
 
 Closer = tuple[tuple[sp.Symbol, sp.Expr, sp.Basic], ...]
 FIRST, BETWEEN = sigma_w**2 * Q0 + sigma_b**2, sigma_w**2 * Q0 * c0 + sigma_b**2  # K and K_ab of layer 1
@@ -84,13 +84,13 @@ def _derived(block: Block, size: int | None, correlation: sp.Expr, values_of, ot
 def trained_end(block: Block, start: Gaussian, kind: str, size: int | None = None) -> tuple[Walk, Gaussian]:
     """A walk through the block, and the law at its end: with the field "Theta" where the tangent kernel closes, without
     it where it does not."""
-    walk = Walk(trains="Theta", kind=kind, size=size)
+    walk = Walk(trained_field="Theta", kind=kind, size=size)
     try:
         end = walk.ended(block, gaussian(start))
         if end.sources:
-            raise OpenTangent
+            raise TangentUnknown
         return walk, end.law
-    except OpenTangent:
+    except TangentUnknown:
         walk = Walk(kind=kind, size=size)
         fixed = replace(start, grams={n: g for n, g in start.grams.items() if n != "Theta"})
         return walk, walk.ended(untrained(block), gaussian(fixed)).law

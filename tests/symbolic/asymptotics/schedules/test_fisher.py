@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 import meanfield as mf
 from meanfield import MeanFieldError
 from meanfield.symbolic.asymptotics.comparing import compared, direction
-from meanfield.symbolic.asymptotics.exponent_cells import Affine, At, Cell, Split
+from meanfield.symbolic.asymptotics.exponent_cells import Affine, At, Cell, CellSplit
 from meanfield.symbolic.asymptotics.log_growth import Growth, exponential, regular
 from tests.oracles.fisher import GROUPS, spread
 from tests.symbolic.asymptotics.schedules.test_phase_tables import (
@@ -240,7 +240,7 @@ def test_orders_of_laws():
     # l^β against 1 where β may be 0
     beta = sp.Symbol("beta", positive=True)
     cell = Cell((beta,), (), (Affine((Fraction(1),), Fraction(0)),))
-    with pytest.raises(Split, match="beta"):
+    with pytest.raises(CellSplit, match="beta"):
         direction(regular(1, beta), cell)
     assert direction(regular(1, -beta) * exponential(1, 0, sp.Rational(1, 2)), At({beta: sp.S.One})) == -1
 
