@@ -59,7 +59,7 @@ symbolic.averages.nodes.equal_norms symbolic.averages.nodes.unequal_norms symbol
 symbolic.averages.nodes.maxima symbolic.averages.nodes.pools symbolic.averages.nodes.softmax_digits
 symbolic.averages.nodes.overlap symbolic.averages.nodes.spheres symbolic.averages.nodes.shared_averages
 symbolic.averages.expansions.finite_parts symbolic.averages.expansions.powerlog symbolic.averages.expansions.mellin
-symbolic.averages.expansions.closeness symbolic.averages.expansions.moments
+symbolic.averages.expansions.small_distances symbolic.averages.expansions.moments
 symbolic.averages.expansions.large_variance symbolic.averages.expansions.expansion
 symbolic.equality symbolic.steps symbolic.recursion symbolic.parity symbolic.coordinates
 symbolic.finite_width.haar.pairings symbolic.finite_width.haar.zonal symbolic.finite_width.haar.orthogonality
@@ -98,7 +98,7 @@ symbolic.asymptotics.higher_order.series_solution
 symbolic.asymptotics.higher_order.higher_order_laws symbolic.asymptotics.higher_order.higher_order_pairs
 symbolic.criticality.small_bias symbolic.criticality.inner symbolic.criticality.critical_lines
 symbolic.criticality.order_chaos symbolic.criticality.phases symbolic.criticality.critical_points
-symbolic.criticality.rounding symbolic.criticality.chaotic_laws symbolic.criticality.closing
+symbolic.criticality.rounding symbolic.criticality.chaotic_laws symbolic.criticality.correlation_laws
 symbolic.correlator_laws.local_series symbolic.correlator_laws.settings
 symbolic.correlator_laws.systems symbolic.correlator_laws.scale_invariant symbolic.correlator_laws.vanishing_variance
 symbolic.correlator_laws.exact symbolic.correlator_laws.positive_variance symbolic.correlator_laws.smooth_class

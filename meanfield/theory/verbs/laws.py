@@ -25,7 +25,7 @@ from meanfield.symbolic.asymptotics.schedules.fisher import plain_fisher_law
 from meanfield.symbolic.asymptotics.schedules.projections import ProjectionLaw, projection_law
 from meanfield.symbolic.asymptotics.tables.phase_tree import PAIR
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
-from meanfield.symbolic.criticality import closing
+from meanfield.symbolic.criticality import correlation_laws
 from meanfield.symbolic.criticality.critical_points import CriticalPoint
 from meanfield.symbolic.recursion import c0 as start_c0
 from meanfield.symbolic.recursions.block_recursions import plain_form
@@ -75,10 +75,10 @@ def depth_law(
     theory = place.theory
     if place.norm is not None:
         Domain(sp.S.Zero).require("input_norm", place.norm)
-    if correlation is not None and not (isinstance(quantity, str) and quantity in closing.QUANTITIES):
+    if correlation is not None and not (isinstance(quantity, str) and quantity in correlation_laws.QUANTITIES):
         raise MeanFieldError(
-            f"correlation= is of two inputs, as the laws of {listed(closing.QUANTITIES)} are; {shown(quantity)} was "
-            "asked for."
+            f"correlation= is of two inputs, as the laws of {listed(correlation_laws.QUANTITIES)} are; "
+            f"{shown(quantity)} was asked for."
         )
     if (own := depth_limit_of(theory)).answers_alone:
         more = {"order": order, "at": at, "lambda_w": lambda_w, "lambda_b": lambda_b, "correlation": correlation}
@@ -113,10 +113,10 @@ def depth_law(
         return _scheduled_law(place, quantity)
     if isinstance(quantity, str) and quantity == "fisher":
         return _fisher_law(place, known)
-    choice(quantity, "quantity", ("K", "J", "Theta", "fisher", *closing.QUANTITIES, *CORRELATORS, *OF_BLOCKS))
+    choice(quantity, "quantity", ("K", "J", "Theta", "fisher", *correlation_laws.QUANTITIES, *CORRELATORS, *OF_BLOCKS))
     if quantity in OF_BLOCKS:
         return _scheduled_law(place, quantity)
-    if quantity in closing.QUANTITIES:
+    if quantity in correlation_laws.QUANTITIES:
         return closing_law(place, quantity, correlation, known={k: v for k, v in known.items() if v is not None})
     return own.law(quantity, place.values)
 
@@ -271,7 +271,7 @@ def closing_law(
     start = sp.S.One if same else sp.simplify(first["K_ab"] / first["K"]) if first["K"] != 0 else sp.S.Zero
     one = theory.one_input.only("K", "J")
     try:
-        return closing.correlation_law(
+        return correlation_laws.correlation_law(
             recursion,
             one,
             quantity,

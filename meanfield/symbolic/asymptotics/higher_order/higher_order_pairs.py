@@ -33,7 +33,7 @@ from meanfield.symbolic.asymptotics.log_growth import Growth
 from meanfield.symbolic.asymptotics.schedules.branch import Branch
 from meanfield.symbolic.asymptotics.schedules.power_tails import tail
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
-from meanfield.symbolic.averages.expansions.closeness import distance_ratio_powers
+from meanfield.symbolic.averages.expansions.small_distances import distance_ratio_powers
 from meanfield.symbolic.series.coefficients import ONE, ZERO, Exact, of, rational
 from meanfield.symbolic.series.exponents import NO_POWER, NoHigherOrder
 from meanfield.symbolic.series.recurrences import balanced, differences

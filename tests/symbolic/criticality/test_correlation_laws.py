@@ -12,7 +12,7 @@ from numba import njit
 import meanfield as mf
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Z, distance, l
-from meanfield.symbolic.averages.expansions.closeness import distance_ratio_powers, gap_powers
+from meanfield.symbolic.averages.expansions.small_distances import distance_ratio_powers, gap_powers
 from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio, distance_ratio
 
 
@@ -319,7 +319,7 @@ def test_an_even_phi_beside_what_is_odd_does_not_make_opposite_inputs_equal(arch
         assert "even" not in regime, f"c = 1 is claimed: {regime}"
 
     assert_not_equal()
-    monkeypatch.setattr("meanfield.symbolic.criticality.closing.parity", lambda e, flipped: 1)
+    monkeypatch.setattr("meanfield.symbolic.criticality.correlation_laws.parity", lambda e, flipped: 1)
     with pytest.raises(AssertionError, match="c = 1 is claimed"):
         assert_not_equal()
 

@@ -25,7 +25,7 @@ from meanfield.functions.series.infinity import normal_form
 from meanfield.functions.zeros import is_zero
 from meanfield.symbolic.asymptotics.depth import CONSTANT, DepthLaw, depth_law
 from meanfield.symbolic.asymptotics.scaling import decay_of
-from meanfield.symbolic.averages.expansions.closeness import gap_powers
+from meanfield.symbolic.averages.expansions.small_distances import gap_powers
 from meanfield.symbolic.averages.node import Average, Integrand
 from meanfield.symbolic.averages.nodes.equal_norms import DistanceRatio, distance_ratio
 from meanfield.symbolic.averages.nodes.pools import MaxDistanceRatio, kind_of
