@@ -175,9 +175,7 @@ def whole(value: object, what: str, lowest: int, highest: int) -> int:
     except TypeError:
         number = None
     if number is None or not lowest <= number <= highest:
-        raise MeanFieldError(
-            f"{what} must be a whole number from {lowest} to {highest}, but {shown(given)} was given."
-        )
+        raise MeanFieldError(f"{what} must be a whole number from {lowest} to {highest}, but {shown(given)} was given.")
     return number
 
 

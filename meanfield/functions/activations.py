@@ -684,9 +684,7 @@ def _refuse_double_zeros(e: sp.Expr, lo: sp.Expr, hi: sp.Expr, source: str) -> N
                     f"{source!r} is not real and finite near z = {float(r):.10g}; it must be defined on the whole line."
                 )
             if p.is_Pow and below > 0 and above > 0 and e.subs(Z[0], r).has(sp.nan, sp.zoo):
-                raise MeanFieldError(
-                    f"{source!r} is 0/0 at z = {float(r):.10g}. {LIMITS}".replace("_z", "z")
-                )
+                raise MeanFieldError(f"{source!r} is 0/0 at z = {float(r):.10g}. {LIMITS}".replace("_z", "z"))
 
 
 def _touches(h: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> list[sp.Expr]:

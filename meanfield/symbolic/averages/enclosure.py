@@ -145,9 +145,7 @@ def _apart(parts: Pieces, s: arb) -> tuple[Pieces, list[tuple[SingularEnd, sp.Ra
     for e, lo, hi in parts.intervals():
         places = [lo, *poles(e, lo, hi), hi]
         for a, b in itertools.pairwise(places):
-            found = [
-                singular_end(e, at, side) if at not in (-sp.oo, sp.oo) else None for at, side in ((a, 1), (b, -1))
-            ]
+            found = [singular_end(e, at, side) if at not in (-sp.oo, sp.oo) else None for at, side in ((a, 1), (b, -1))]
             if any(found):
                 width = _reach(a, b, s)
                 ends += [(end, width) for end in found if end is not None]

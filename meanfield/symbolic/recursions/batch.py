@@ -207,7 +207,7 @@ def _batch_norm(block: BatchNorm, x: Coordinate, walk: Walk) -> Coordinate:
     if not x.of_one_node:
         raise MeanFieldError("A BatchNorm right after a Pool or a Gate is not derived; put a Dense between them.")
     x = walk.named(walk.as_gaussian(x))
-    if x.sources:
+    if x.by_gains:
         raise TangentUnknown
     if any(s == 0 for s in x.scales) or x.functions[0].xreplace({Z[0]: sp.S.One}) == x.functions[0]:
         raise MeanFieldError(
@@ -216,7 +216,7 @@ def _batch_norm(block: BatchNorm, x: Coordinate, walk: Walk) -> Coordinate:
         )
     out = _normalized(x, walk)
     if block.affine:  # ∂/∂γ = the normalized coordinate, ∂/∂β = 1
-        out = replace(out, sources=(out.values(), (sp.S.One,) * 2))
+        out = replace(out, by_gains=(out.values(), (sp.S.One,) * 2))
     return out
 
 
@@ -250,7 +250,7 @@ def _normalized(x: Coordinate, walk: Walk) -> Coordinate:
         )
     if isinstance(x, Shared):
         return x.normalized()
-    return Shared(law, x.functions, ones, zeros, x.gains).normalized()  # constants of a layer divide out
+    return Shared(law, x.functions, ones, zeros, x.z_ratios).normalized()  # constants of a layer divide out
 
 
 @rule(AffineNorm)
@@ -258,4 +258,4 @@ def _affine_norm(block: AffineNorm, x: Coordinate, walk: Walk) -> Coordinate:
     """x → γx + β, the identity where γ = 1 and β = 0; both are trained."""
     if not walk.trained_field:
         return x
-    return replace(x, sources=(*x.sources, x.trained(), (sp.S.One,) * x.positions))
+    return replace(x, by_gains=(*x.by_gains, x.trained(), (sp.S.One,) * x.positions))

@@ -122,24 +122,24 @@ def _trained(block: Block, cov: Exprs, fields: dict[str, Exprs], *both: sp.Expr,
     input layer has none."""
     first, positions = Walk(trained_field="Theta", rate_names=rate_names), 1 if len(cov) == 1 else 2
     end = first.ended(block, gaussian(Gaussian(positions, cov, fields, *both)))
-    if not end.sources:
+    if not end.by_gains:
         return first, _values(end.law, (sp.S.Zero,) * len(end.law.cov))
-    if any(holds_state(first.plain(a)) for one in end.sources for a in one):
+    if any(holds_state(first.plain(a)) for one in end.by_gains for a in one):
         raise TangentUnknown
-    own = _shares(end.sources, Gaussian(positions, cov))
+    own = _gain_kernels(end.by_gains, Gaussian(positions, cov))
     grams = fields | {"Theta": tuple(t - s for t, s in zip(fields["Theta"], own))}
-    # sources hold the symbols of the first
     walk = Walk(trained_field="Theta", rate_names=rate_names, domain=first.domain, _assumed=first._assumed)
-    law = walk.ended(block, gaussian(Gaussian(positions, cov, grams, *both), end.sources)).law
-    return (walk, _values(law, _shares(end.sources, law)), (first, _values(end.law, _shares(end.sources, end.law))))
+    law = walk.ended(block, gaussian(Gaussian(positions, cov, grams, *both), end.by_gains)).law
+    many, one = (_values(of, _gain_kernels(end.by_gains, of)) for of in (law, end.law))
+    return walk, many, (first, one)
 
 
-def _shares(sources: tuple[Exprs, ...], law: Gaussian) -> Exprs:
+def _gain_kernels(by_gains: tuple[Exprs, ...], law: Gaussian) -> Exprs:
     """Σ⟨s_p s_q⟩ of trained vectors, in the order of `pairs`."""
     if law.positions == 1:
-        return (sp.Add(*[mean_of(a**2, law.cov[0], by_terms=True) for (a,) in sources]),)
-    own = [sp.Add(*[mean_of(one[p].xreplace({Z[p]: Z[0]}) ** 2, law.cov[p]) for one in sources]) for p in (0, 1)]
-    return (*own, sp.Add(*[mean_of(one[0] * one[1], law.over(0, 1)) for one in sources]))
+        return (sp.Add(*[mean_of(a**2, law.cov[0], by_terms=True) for (a,) in by_gains]),)
+    own = [sp.Add(*[mean_of(one[p].xreplace({Z[p]: Z[0]}) ** 2, law.cov[p]) for one in by_gains]) for p in (0, 1)]
+    return (*own, sp.Add(*[mean_of(one[0] * one[1], law.over(0, 1)) for one in by_gains]))
 
 
 def _values(law: Gaussian, shares: Exprs) -> Exprs:
@@ -185,7 +185,7 @@ def input_jacobian(block: Block) -> Recursion:
 
     Source: derived here (Stein's lemma at every layer; [partial_jacobians] (B.8) keeps the term of layer 2 only).
     """
-    walk = Walk(share=D0)  # per J0 of the block's start, as the tangents are
+    walk = Walk(variance_share=D0)  # per J0 of the block's start, as the tangents are
     law = walk.ended(untrained(block), gaussian(Gaussian(1, (K,), {"J0": (sp.S.One,)}))).law
     growth = law.grams["J0"][0]
     if growth == sp.oo:
@@ -358,7 +358,7 @@ def plain_form(block: Block) -> tuple[sp.Expr, sp.Expr] | None:
     if not x.of_one_node:
         return None
     f = x.values()[0]
-    if x.gains != (1,) or f.has(K, Average) or x.law.cov != (K,):
+    if x.z_ratios != (1,) or f.has(K, Average) or x.law.cov != (K,):
         return None
     return walk.plain(f), mu
 

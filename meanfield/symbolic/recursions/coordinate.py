@@ -114,7 +114,7 @@ def _once(method):
 class Coordinate:
     """x_p = scales[p]·(functions[p] − shifts[p]), functions[p] in Z[p].
 
-    gains: (present z)/(the z that entered the branch), by which a skip is written in the present z; sources:
+    z_ratios: (present z)/(the z that entered the branch), by which a skip is written in the present z; by_gains:
     derivatives of x_p by trained gains and shifts since the last Dense, each over the positions, functions of z.
     """
 
@@ -122,8 +122,8 @@ class Coordinate:
     functions: Exprs
     scales: Exprs
     shifts: Exprs
-    gains: Exprs
-    sources: tuple[Exprs, ...] = ()
+    z_ratios: Exprs
+    by_gains: tuple[Exprs, ...] = ()
     of_one_node: ClassVar[bool] = True  # a function of one Gaussian, which a Pool's is not
     of_gaussian: ClassVar[bool] = True  # z is Gaussian, which an entry of a normalized batch is not
     _known: dict = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -277,8 +277,8 @@ class Coordinate:
     def rescaled(self, factors: Exprs) -> Coordinate:
         """factors[p]·x_p, with factors that may depend on the state."""
         scales = tuple(c * s for c, s in zip(factors, self.scales))
-        sources = tuple(tuple(c * a for c, a in zip(factors, one)) for one in self.sources)
-        return replace(self, scales=scales, sources=sources)
+        by_gains = tuple(tuple(c * a for c, a in zip(factors, one)) for one in self.by_gains)
+        return replace(self, scales=scales, by_gains=by_gains)
 
     def pieces(self, p: int) -> Pieces:
         return pieces(self.functions[p].xreplace({Z[p]: Z[0]}), Z[0])
@@ -294,11 +294,11 @@ def per(e: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
     return sp.Add(*[t / symbol for t in sp.Add.make_args(sp.expand(e, deep=False))])
 
 
-def gaussian(law: Gaussian, sources: tuple[Exprs, ...] = ()) -> Coordinate:
+def gaussian(law: Gaussian, by_gains: tuple[Exprs, ...] = ()) -> Coordinate:
     """x_p = z_p."""
     n = law.positions
     one, zero = (sp.S.One,) * n, (sp.S.Zero,) * n
-    return Coordinate(law, Z[:n], one, zero, one, sources)
+    return Coordinate(law, Z[:n], one, zero, one, by_gains)
 
 
 def _weak_slopes(moment: sp.Expr) -> sp.Expr:

@@ -92,14 +92,14 @@ class TangentUnknown(Exception):
 class Walk:
     """One derivation: the intermediates named so far, and where the parameters met may lie.
 
-    share: S, where tangents change K; None where they do not. trained_field: the field whose tangents are those of all
+    variance_share: S, where tangents change K; None where they do not. trained_field: whose tangents are those of all
     parameters (Θ); rate_names: "lambda_w" where weights are trained at rates λ_w (by fan-in) and not at σ_w²,
     "lambda_b" where biases are at λ_b and not at σ_b². kind: what the two positions are where they act on each other,
     any two of a "batch" or of the "tokens" of one input; size: how many there are, None for infinitely many. scores:
     the variance of the scores of every Attention that was met.
     """
 
-    share: sp.Expr | None = None
+    variance_share: sp.Expr | None = None
     trained_field: str = ""
     rate_names: Rates = ()
     kind: str = ""
@@ -201,7 +201,7 @@ class Walk:
     def with_constants(self, x: Coordinate) -> Coordinate:
         """The same coordinate, to be put into a function: where tangents change K, its scale and shift have names, as
         they move with K inside of it."""
-        if self.share is None:
+        if self.variance_share is None:
             return x
         index = 1 + len({s.name[1:] for s, _ in self.definitions if s.name[:2] in ("s[", "m[")})
         scale = self._let(f"s[{index}]", x.scales[0], positive=True)
@@ -213,9 +213,9 @@ class Walk:
     def tangent(self, x: Coordinate, name: str, p: int, q: int) -> sp.Expr:
         """The Gram entry Σ_j ⟨∂_j x_p ∂_j x_q⟩ of the field `name`."""
         gram = x.gram(name, p, q)
-        if gram == sp.oo or self.share is None:
+        if gram == sp.oo or self.variance_share is None:
             return gram
-        return gram + self.share * (self._stein(x) if x.of_one_node else x.drawn_along(self.slope))
+        return gram + self.variance_share * (self._stein(x) if x.of_one_node else x.drawn_along(self.slope))
 
     def _stein(self, x: Coordinate) -> sp.Expr:
         """What tangents do by way of K, per S; one position."""
@@ -262,8 +262,8 @@ class Walk:
             x,
             law=replace(x.law.map(scaled), skip_factors=skip_factors),
             scales=(sp.S.One,) * x.positions,
-            gains=tuple(g * s for g, s in zip(x.gains, x.scales)),
-            sources=tuple(tuple(a.xreplace(back) for a in one) for one in x.sources),
+            z_ratios=tuple(g * s for g, s in zip(x.z_ratios, x.scales)),
+            by_gains=tuple(tuple(a.xreplace(back) for a in one) for one in x.by_gains),
         )
 
     def ended(self, block: Block, x: Coordinate) -> Coordinate:

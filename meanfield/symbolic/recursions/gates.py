@@ -58,12 +58,13 @@ class Gated(Coordinate):
     def _jointly(self, size: int, formula: sp.Expr) -> Coordinate:
         """A formula of `size` neurons as one of their u and v, nodes of one law."""
         (scale, *others), phi = self.scales, self.functions[0]
-        if size > 2 or self.value != self.law or self.sources or not scale.is_number or any(s != scale for s in others):
+        same = self.value == self.law and scale.is_number and all(s == scale for s in others)
+        if size > 2 or self.by_gains or not same:
             self.values()
         each = {Z[k]: scale * Z[2 * k] * phi.xreplace({Z[0]: Z[2 * k + 1]}) for k in range(size)}
         one, zero = (sp.S.One,) * self.positions, (sp.S.Zero,) * self.positions
         joint = (_without_pieces(formula) if size == 1 else formula).xreplace(each)
-        return Pooled(self.law, Z[: self.positions], one, zero, self.gains, size=2 * size, formula=joint)
+        return Pooled(self.law, Z[: self.positions], one, zero, self.z_ratios, size=2 * size, formula=joint)
 
     def trained(self) -> Exprs:
         """x in symbols: that of u at its position, and z for v."""

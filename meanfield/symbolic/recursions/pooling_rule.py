@@ -336,7 +336,7 @@ def _power(f: sp.Expr, k: int) -> sp.Expr:
 @rule(Pool)
 def _pool(block: Pool, x: Coordinate, walk: Walk) -> Coordinate:
     """Groups of `size` neurons to one each."""
-    if walk.share is not None:
+    if walk.variance_share is not None:
         raise MeanFieldError("J0 (an input of finite dimension) through a Pool is not derived; ask for J.")
     joint = x.grouped(block.size, _formula(block))
     if joint is not None:
@@ -348,7 +348,7 @@ def _pool(block: Pool, x: Coordinate, walk: Walk) -> Coordinate:
             "A Pool behind a BatchNorm of a finite batch, or of a function of z, is not derived: its nodes are not "
             "functions of Gaussians; put a Dense between them."
         )
-    if x.sources:
+    if x.by_gains:
         raise TangentUnknown  # of a trained LayerNorm before a Pool: Θ is left out
     x = walk.named(walk.as_gaussian(x))
     if any(map(holds_state, x.scales)) or any(s != 0 for s in x.shifts):
@@ -360,9 +360,9 @@ def _pool(block: Pool, x: Coordinate, walk: Walk) -> Coordinate:
     powers = _powers(block)
     formula = powers if isinstance(powers, sp.Expr) else None
     if formula is not None:
-        return Pooled(x.law, functions, ones, zeros, x.gains, size=block.size, formula=formula)
+        return Pooled(x.law, functions, ones, zeros, x.z_ratios, size=block.size, formula=formula)
     assert not isinstance(powers, sp.Expr)
-    return Pooled(x.law, functions, ones, zeros, x.gains, size=block.size, powers=powers)
+    return Pooled(x.law, functions, ones, zeros, x.z_ratios, size=block.size, powers=powers)
 
 
 def _formula(block: Pool) -> sp.Expr | None:

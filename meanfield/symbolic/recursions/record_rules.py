@@ -1,4 +1,8 @@
-"""The rule of each record: what it does to a coordinate. Neurons are averaged, positions carried."""
+"""The rule of each record: what it does to a coordinate. Neurons are averaged, positions kept.
+
+Dense is where layers begin: K′_pq = σ_w²⟨x_p x_q⟩ + σ_b², and of tangents Γ′_pq = σ_w²⟨∂x_p/∂z_p ∂x_q/∂z_q⟩Γ_pq, which
+is J from Γ = 1 on; with K′_pq and what trained gains of norms make added it is Θ. All other rules change x alone.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +76,7 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
             return sp.oo
         if name != walk.trained_field:
             return w**2 * gram
-        own = sp.Add(*[_source_moment(one, x, *pq) for one in x.sources])
+        own = sp.Add(*[_gain_moment(one, x, *pq) for one in x.by_gains])
         of_w, of_b = walk.rates(w, b)
         return w**2 * (gram + own) + of_w * x.moment(*pq) + of_b
 
@@ -98,7 +102,7 @@ def _direction_by_skip(one: Gaussian, other: Gaussian, strength: sp.Expr) -> sp.
     return 2 * distance * (strength * across) ** 2 / (whole + A * B + strength**2 * C * D)
 
 
-def _source_moment(source: tuple[sp.Expr, ...], x: Coordinate, p: int, q: int) -> sp.Expr:
+def _gain_moment(source: tuple[sp.Expr, ...], x: Coordinate, p: int, q: int) -> sp.Expr:
     """⟨s_p s_q⟩ of what one trained vector adds to a tangent."""
     if p == q and source[p] == x.trained()[p]:
         return x.moment(p, p)
@@ -116,8 +120,8 @@ def _nonlinearity(block: Nonlinearity, x: Coordinate, walk: Walk) -> Coordinate:
         x = walk.as_gaussian(x)
     x = walk.with_constants(walk.named(x))
     phi = record.pieces
-    slope = phi.diff() if x.sources else phi
-    if x.sources and slope.jumps() and phi.jumps():
+    slope = phi.diff() if x.by_gains else phi
+    if x.by_gains and slope.jumps() and phi.jumps():
         raise MeanFieldError(f"{record} jumps, so the tangent kernel of a LayerNorm before it is infinite.")
 
     def at(outer: sp.Expr, p: int) -> sp.Expr:
@@ -125,9 +129,9 @@ def _nonlinearity(block: Nonlinearity, x: Coordinate, walk: Walk) -> Coordinate:
 
     positions = range(x.positions)
     functions = tuple(at(phi.expr, p) for p in positions)
-    slopes = [at(slope.expr, p) for p in positions] if x.sources else []
-    sources = tuple(tuple(d * a for d, a in zip(slopes, one)) for one in x.sources)
-    return x.with_values(functions, sources=sources)
+    slopes = [at(slope.expr, p) for p in positions] if x.by_gains else []
+    by_gains = tuple(tuple(d * a for d, a in zip(slopes, one)) for one in x.by_gains)
+    return x.with_values(functions, by_gains=by_gains)
 
 
 @rule(LayerNorm)
@@ -149,7 +153,7 @@ def _layer_norm(block: LayerNorm, x: Coordinate, walk: Walk) -> Coordinate:
     factors = tuple(new / old for new, old in zip(scales, x.scales))
     out = replace(x.rescaled(factors), scales=tuple(scales), shifts=tuple(shifts))
     if block.affine:  # ∂/∂γ = the normalized coordinate, ∂/∂β = 1
-        out = replace(out, sources=(*out.sources, out.trained(), (sp.S.One,) * x.positions))
+        out = replace(out, by_gains=(*out.by_gains, out.trained(), (sp.S.One,) * x.positions))
     return out
 
 
@@ -161,7 +165,7 @@ def _rms_norm(block: RMSNorm, x: Coordinate, walk: Walk) -> Coordinate:
     if any(one == 0 for one in moments):
         raise MeanFieldError("An RMSNorm acts on a coordinate that is 0 in every neuron; its mean square is 0.")
     out = x.rescaled(tuple(1 / sp.sqrt(one) for one in moments))
-    return replace(out, sources=(*out.sources, out.trained())) if block.affine else out
+    return replace(out, by_gains=(*out.by_gains, out.trained())) if block.affine else out
 
 
 @rule(Scale)
@@ -176,7 +180,7 @@ def _projection(block: Projection, x: Coordinate, walk: Walk) -> Coordinate:
 
     What it makes has no part in common with what went in, which a branch with a Dense of its own does not see.
     """
-    if not x.is_linear or x.sources:
+    if not x.is_linear or x.by_gains:
         raise MeanFieldError(
             "A Projection takes a Gaussian to a Gaussian of the same law, but it is given φ(z) or the output of a "
             "trained LayerNorm; put it where a block begins, or take Dense(sigma_w=1, sigma_b=0)."
@@ -199,13 +203,13 @@ def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
             )
         return _inner_skip(block.branch, shortcut, strength, x, walk)
     x = walk.named(walk.as_gaussian(x))
-    if x.sources and not all(mixes):
+    if x.by_gains and not all(mixes):
         raise TangentUnknown
     skip = object()
     entered = replace(x.law, skip_factors={**x.law.skip_factors, skip: (sp.S.One,) * x.positions})
     # where both ways have a Dense, each adds its own share of what trains before them
     ends = [walk.as_gaussian(walk(part, replace(x, law=entered))) for part in (block.branch, shortcut)]
-    if all(end.is_linear for end in ends) and any(end.sources for end in ends):
+    if all(end.is_linear for end in ends) and any(end.by_gains for end in ends):
         raise TangentUnknown
     for end in ends:
         if not end.is_linear:
@@ -249,7 +253,7 @@ def _in_common(new: Gaussian, old: Gaussian, skip: object, strength: sp.Expr, wa
         )
     if all(f == 0 for f in one) or all(f == 0 for f in other):
         return None
-    if walk.share is not None and any(holds_state(f) for f in (*one, *other)):
+    if walk.variance_share is not None and any(holds_state(f) for f in (*one, *other)):
         raise MeanFieldError(
             "J0 (an input of finite dimension) where both ways of a Residual let its input through, one of them "
             "normalized, is not derived; ask for J."
@@ -313,27 +317,27 @@ def _inner_skip(branch: Block, shortcut: Block, mu: sp.Expr, x: Coordinate, walk
         )
     x = walk.named(x)
     one = (sp.S.One,) * x.positions
-    inner = walk(branch, replace(x, gains=one))
-    side = walk(shortcut, replace(x, gains=one))
-    if side.gains != one:
+    inner = walk(branch, replace(x, z_ratios=one))
+    side = walk(shortcut, replace(x, z_ratios=one))
+    if side.z_ratios != one:
         raise MeanFieldError(
             "A shortcut without Dense that rescales its Gaussian (LayerNorm before a Nonlinearity) is not derived yet; "
             "put the Nonlinearity into the branch."
         )
-    back = {z: z / g for z, g in zip(Z, inner.gains)}
+    back = {z: z / g for z, g in zip(Z, inner.z_ratios)}
     total = [a + mu * b.xreplace(back) for a, b in zip(inner.values(), side.values())]
-    shared = len(x.sources)
+    shared = len(x.by_gains)
 
     def moved(source):
         return tuple(mu * a.xreplace(back) for a in source)
 
     both = tuple(
         tuple(a + b for a, b in zip(one, moved(other)))
-        for one, other in zip(inner.sources[:shared], side.sources[:shared])
+        for one, other in zip(inner.by_gains[:shared], side.by_gains[:shared])
     )
-    sources = both + inner.sources[shared:] + tuple(map(moved, side.sources[shared:]))
-    out = replace(inner, gains=tuple(a * b for a, b in zip(x.gains, inner.gains)))
+    by_gains = both + inner.by_gains[shared:] + tuple(map(moved, side.by_gains[shared:]))
+    out = replace(inner, z_ratios=tuple(a * b for a, b in zip(x.z_ratios, inner.z_ratios)))
     linear = [sp.cancel(t / z) for t, z in zip(total, Z)]
     if not any(c.has(*Z) for c in linear):
-        return replace(out.with_values(Z[: x.positions], sources=sources), scales=tuple(linear))
-    return out.with_values(tuple(pieces(t, z).expr for t, z in zip(total, Z)), sources=sources)
+        return replace(out.with_values(Z[: x.positions], by_gains=by_gains), scales=tuple(linear))
+    return out.with_values(tuple(pieces(t, z).expr for t, z in zip(total, Z)), by_gains=by_gains)

@@ -29,8 +29,6 @@ def selected(theory: Maps, names: tuple[str, ...], start: tuple[str, ...] = ()) 
     found: Recursion = getattr(theory, own).with_own(names)
     open_ = [n for n in names if n not in (*found.names, *(read for read, _ in found.readout))]
     if open_:
-        raise MeanFieldError(
-            f"{open_[0]} is not derived here: {OPEN}"
-        )
+        raise MeanFieldError(f"{open_[0]} is not derived here: {OPEN}")
     beside = [n for name in names for n in QUANTITIES[name].needs]
     return found.only(*names, *beside, *KINDS[own].with_) if names else found

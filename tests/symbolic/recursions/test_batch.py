@@ -226,8 +226,8 @@ def test_gains_that_fall_make_every_jacobian_one_and_scale_the_batch():
     shrink = math.sqrt((math.pi - 1) / math.pi)
     start = 1.3
     first = start * shrink / math.sqrt(0.5)  # J^{1,2} = ½σ²/V¹ = 1 with V¹ = start²
-    gains = np.array([start, *(math.sqrt(2) * start * shrink**k for k in range(depth - 1))])
-    run = theory(BN, RELU, D).propagate(sigma_w=gains, sigma_b=0, depth=depth, layerwise=True)
+    z_ratios = np.array([start, *(math.sqrt(2) * start * shrink**k for k in range(depth - 1))])
+    run = theory(BN, RELU, D).propagate(sigma_w=z_ratios, sigma_b=0, depth=depth, layerwise=True)
     assert first > 0
     assert np.allclose(run.J, 1, rtol=1e-12)
     apart = run.K - run.K_ab

@@ -101,8 +101,12 @@ def _forgetful(rule: Callable, mistake: str) -> Callable:
         (old,) = x.scales
         if mistake == "scale on scale":
             return replace(out, scales=tuple(a * b for a, b in zip(out.scales, x.scales)))
-        shared = len(x.sources)
-        return replace(out, sources=tuple((a * old,) for (a,) in out.sources[:shared]) + out.sources[shared:])
+        shared = len(x.by_gains)
+        return replace(
+            out,
+            by_gains=tuple((a * old,) for (a,) in out.by_gains[:shared])
+            + out.by_gains[shared:],
+        )
 
     return wrong
 

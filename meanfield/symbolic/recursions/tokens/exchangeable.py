@@ -87,7 +87,7 @@ def trained_end(block: Block, start: Gaussian, kind: str, size: int | None = Non
     walk = Walk(trained_field="Theta", kind=kind, size=size)
     try:
         end = walk.ended(block, gaussian(start))
-        if end.sources:
+        if end.by_gains:
             raise TangentUnknown
         return walk, end.law
     except TangentUnknown:
