@@ -74,7 +74,7 @@ def validated(function: F) -> F:
 
 
 def record(cls: C) -> C:
-    """A class whose construction is a public verb: arguments that do not fit are refused in a sentence."""
+    """A class whose construction is a public verb: arguments that do not fit raise MeanFieldError."""
     cls.__init__ = validated(cls.__init__)  # type: ignore[misc]
     return cls
 

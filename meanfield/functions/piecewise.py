@@ -259,7 +259,7 @@ def _ordered(differences: Iterable[sp.Expr], x: sp.Symbol, lo: sp.Expr, hi: sp.E
 
 
 def real_roots(expr: sp.Expr, x: sp.Symbol, lo: sp.Expr = -sp.oo, hi: sp.Expr = sp.oo) -> list[sp.Expr]:
-    """Every zero (and pole) of a smooth expression in (lo, hi): exact, or a `Root` that knows its digits.
+    """Every zero (and pole) of a smooth expression in (lo, hi): exact, or a `Root`, an enclosure of any precision.
 
     Raises: MeanFieldError where they cannot be found with certainty.
     """

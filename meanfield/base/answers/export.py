@@ -53,7 +53,7 @@ class Result:
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
-        for name in ("plot", "latex", "at"):  # public verbs: arguments that do not fit are refused in a sentence
+        for name in ("plot", "latex", "at"):  # public verbs: arguments that do not fit raise MeanFieldError
             own = cls.__dict__.get(name)
             if inspect.isfunction(own) and not hasattr(own, "__wrapped__"):
                 setattr(cls, name, validated(_on_axes(own) if name == "plot" else own))

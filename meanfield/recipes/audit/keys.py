@@ -1,4 +1,4 @@
-"""Keys of configuration files as data, and how their values are taken: checked, defaulted, or refused in a sentence."""
+"""Keys of configuration files as data, and how their values are taken: checked, defaulted, or refused."""
 
 from __future__ import annotations
 

@@ -3,8 +3,9 @@ r"""Large-depth laws of pre-norm blocks, l counting blocks: a LayerNorm on preac
     K → K + σ_v² l^{-β_v} ⟨φ²⟩_q + σ_a² l^{-β_a},    J → J (1 + S l^{-V} ⟨φ′²⟩_q / N),    S = σ_v²σ_w², V = β_v + β_w.
 
 Before the inner Dense (or without one) q = σ_w² l^{-β_w} + σ_b² l^{-β_b} and N = K; after it q = 1 and N is the
-variance that is divided away, σ_w² l^{-β_w} K + σ_b² l^{-β_b}. K feeds nothing back, so K is a sum of sources and log J
-one of S l^{-V}⟨φ′²⟩_q/N, which is at most of the order of log K: J is a power of l or of log l, or bounded.
+variance that is divided away, σ_w² l^{-β_w} K + σ_b² l^{-β_b}. The branch does not depend on K, so that K is a
+sum of sources and log J one of S l^{-V}⟨φ′²⟩_q/N, which is at most of the order of log K: J is a power of l or of
+log l, or bounded.
 """
 
 from __future__ import annotations

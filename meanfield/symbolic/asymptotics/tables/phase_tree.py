@@ -217,7 +217,7 @@ def _strength(branch: Branch) -> tuple[sp.Expr, tuple[tuple[sp.Symbol, sp.Expr],
 
     The coordinate is S itself, or W = S v where ⟨φ²⟩_q ~ v q with an irrational v: cells are cut by rational forms.
     """
-    if branch.norm or branch.knows_depth:  # K feeds nothing back, or no sign depends on it
+    if branch.norm or branch.knows_depth:  # the branch does not depend on K, or no sign depends on it
         return branch.strength, ()
     S, gains = branch.strength, [e.of_square[2] for e in (branch.zero, branch.infinity) if e.is_linear]
     if not S.free_symbols or not gains:

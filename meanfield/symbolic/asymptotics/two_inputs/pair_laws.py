@@ -30,7 +30,7 @@ Pair = tuple[Growth | None, Growth | None]
 def pair_laws(solver: Solver, regime: Regime) -> Pair:
     """The laws of Δ and γ along one regime; None for one that is not derived."""
     if regime.drive == "normed":
-        raise Undecided("behind a LayerNorm how far two inputs part is not derived")
+        raise Undecided("behind a LayerNorm the distance of two inputs is not derived")
     if regime.drive == "weak":
         return _by_distance(regime, regular(None))
     if regime.drive == "rest":
@@ -108,7 +108,7 @@ def _linear(solver: Solver, regime: Regime, found: Tail) -> Pair:
 
 
 def _meeting(solver: Solver, regime: Regime, found: Tail) -> Pair:
-    """K lives on its feedback: c goes to the root of c = (1 - s)κ(c) + s, or to 1 where that has no other."""
+    """K grows by its feedback: c goes to the root of c = (1 - s)κ(c) + s, or to 1 where that has no other."""
     require_tails_that_part(found)
     share = regime.share
     pull = sp.oo if found.slope == sp.oo else (1 - share) * found.slope - 1
@@ -246,7 +246,7 @@ def _met(solver: Solver, regime: Regime, slope: int) -> Growth | None:
 
 
 def _behind_source(solver: Solver, regime: Regime, found: Tail) -> Pair:
-    """K lives on its own source, which both inputs share: c → 1."""
+    """K grows by its own source, which both inputs share: c → 1."""
     if found.slope != sp.oo:
         assert regime.J is not None
         return _by_distance(regime, regime.J.of_unknown_size)

@@ -65,14 +65,14 @@ def _pair_growths(moves: Moves, regime: Regime) -> PairGrowths:
         return *_by_distance(regime, regime.J.times(GAP) if not _has_free(regime.J) else regime.J), ()
     if rate.grows > 0 and rate.turn > 0:
         return _wide(moves, regime, scale, rate)
-    raise Undecided("how far two inputs part is not derived where J is made at every scale of l")
+    raise Undecided("the distance of two inputs is not derived where J is made at every scale of l")
 
 
 def _marginal(moves: Moves, regime: Regime) -> PairGrowths:
     """V = 1 with no L in the feedback: as in l where sources with L add nothing, γ unless it goes to 0, as then what
     they add to K_ab may count."""
     if regime.plain is None:
-        raise Undecided("V = 1: how far two inputs part is not derived where sources with L take over")
+        raise Undecided("V = 1: the distance of two inputs is not derived where sources with L take over")
     distance, gamma = pair_laws(first_blocks(moves), regime.plain)
     if gamma is not None and direction(gamma, moves.oracle) < 0:
         gamma = None
@@ -108,7 +108,7 @@ def _slow(moves: Moves, regime: Regime) -> PairGrowths:
     if _is_bounded(regime):
         return regular(None), _unsized(regime.K), ()
     if regime.J is None:
-        raise Undecided("how far two inputs part is not derived where J is made at every scale of l")
+        raise Undecided("the distance of two inputs is not derived where J is made at every scale of l")
     _require_narrow(moves, moves.scales.scale())
     return *_by_distance(regime, regime.J.times(GAP) if not _has_free(regime.J) else regime.J), ()
 
@@ -217,7 +217,7 @@ def _wide(moves: Moves, regime: Regime, scale: Scale, rate: Rate) -> PairGrowths
 
 
 def _meeting(moves: Moves, regime: Regime, scale: Scale, found: Tail | sp.Expr) -> PairGrowths:
-    """K lives on its feedback: c is the root of c = (1 - s)κ(c) + s, s the share of its source, where all that makes K
+    """K grows by its feedback: c is the root of c = (1 - s)κ(c) + s, s the share of its source, where all that makes K
     is one power of t; else h moves, as far below k as may be."""
     branch, at = moves.branch, regime.K.constant
     assert at is not None
