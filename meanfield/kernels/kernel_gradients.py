@@ -83,18 +83,18 @@ def _mean_square(X: np.ndarray) -> np.ndarray:
 def _same(network: TheoryAtNumbers, left: Side, right: Side, square: bool, symbols, out, left_over) -> None:
     """Equal inputs: the derivatives of single ones."""
     if square:
-        twins = np.arange(len(left.X)), np.arange(len(left.X))
+        equal_rows = np.arange(len(left.X)), np.arange(len(left.X))
         own = diagonal(network, left.X, symbols)
     else:
         near = np.isclose(left.K[:, None], right.K[None, :], rtol=1e-13, atol=0)
         a, b = np.nonzero(near)
         equal = (left.X[a] == right.X[b]).all(axis=1)
-        twins = a[equal], b[equal]
-        if not twins[0].size:
+        equal_rows = a[equal], b[equal]
+        if not equal_rows[0].size:
             return
         own = diagonal(network, left.X, symbols)
-    out[twins] = own[twins[0]]
-    left_over[twins] = False
+    out[equal_rows] = own[equal_rows[0]]
+    left_over[equal_rows] = False
 
 
 def _differences(network: TheoryAtNumbers, left: Side, right: Side, names, out, left_over) -> None:

@@ -81,11 +81,11 @@ def _one_by_one(network: TheoryAtNumbers, left: Side, right: Side, where, lines,
     same = distance == 0.0
     if scale == 0 < max(of_n[0] for of_n in lines.values()):  # one K, but Theta tells the inputs apart
         same[:] = False
-    twins = tuple(w[same] for w in where)
+    equal_rows = tuple(w[same] for w in where)
     own: dict[str, Any] = {"distance": np.zeros(len(left.X)), "K_ab": left.last["K"]}
     own["Theta_ab"] = left.last.get("Theta")
     for n, values in found.items():
-        values[twins] = own[n][twins[0]]
+        values[equal_rows] = own[n][equal_rows[0]]
     rest = np.flatnonzero(~same)
     if not rest.size:
         return 0.0, 0.0, 0.0

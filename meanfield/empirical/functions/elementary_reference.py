@@ -1,9 +1,9 @@
 """Elementary functions without a branch inside, from +, −, ×, ÷ and the bits of a double: a loop over an array becomes
 vector instructions, and compiled, interpreted and device code agree in every bit.
 
-Relative errors are below 1e-15 (`test_twins.py` measures them against 30 digits); a NaN stays one. Polynomials
-are Taylor's where noted; the others are interpolated at Chebyshev's nodes in 60 digits, as a test does again.
-Source: derived here.
+Relative errors are below 1e-15 (`test_elementary_reference.py` measures them against 30 digits); a NaN stays one.
+Polynomials are Taylor's where noted; the others are interpolated at Chebyshev's nodes in 60 digits, as a test does
+again. Source: derived here.
 """
 
 from __future__ import annotations

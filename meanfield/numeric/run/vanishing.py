@@ -81,34 +81,34 @@ def units(
     large = (diverged == 0) & (end.max(axis=1) > 1 / PRODUCT) & (max(d or 0 for d in degrees) > 1)
     if not (small | large).any() and not (over.any() and (len(state) > 1 or lowered.recursion.readout)):
         return None
-    who = np.flatnonzero(small | large | over)
+    chosen = np.flatnonzero(small | large | over)
     points, layers = out.shape[:2]
     held, exponent = out.copy(), np.zeros((points, layers))
     below, lost = np.zeros(points, np.int64), np.zeros(points, np.int64)
-    walk = _Walk(lowered, norms, sigma[:, who], constant, begin[who].copy())
-    walk.done[:] = ~over[who] & (not divided)  # where nothing is divided by a K that falls
+    walk = _Walk(lowered, norms, sigma[:, chosen], constant, begin[chosen].copy())
+    walk.done[:] = ~over[chosen] & (not divided)  # where nothing is divided by a K that falls
     while walk.layer < depth and not walk.done.all():
         tick()
         walk.go(min(walk.length, depth - walk.layer))
         part, first = walk.part, walk.first
         for k in np.flatnonzero(walk.here):
-            p = who[k]
+            p = chosen[k]
             if every:
                 held[p, first : first + part.shape[1]] = part[k]
                 exponent[p, first : first + part.shape[1]] = walk.before[k]
             elif walk.layer == depth:
                 held[p, 0], exponent[p, 0] = part[k, -1], walk.before[k]
     for k in np.flatnonzero(walk.done):
-        if over[who[k]]:
-            lost[who[k]] = walk.cut[k] or diverged[who[k]]
+        if over[chosen[k]]:
+            lost[chosen[k]] = walk.cut[k] or diverged[chosen[k]]
             continue
-        rows = out[who[k], :, norms].min(axis=0) if every else None
-        search = lowered, norms, begin[who[k]], sigma[:, who[k]], constant, depth, rows
-        below[who[k]] = _first(*search, SMALLEST)
+        rows = out[chosen[k], :, norms].min(axis=0) if every else None
+        search = lowered, norms, begin[chosen[k]], sigma[:, chosen[k]], constant, depth, rows
+        below[chosen[k]] = _first(*search, SMALLEST)
         if walk.lost[k]:
-            lost[who[k]] = walk.cut[k] or _first(*search, PRODUCT if len(norms) > 1 else SMALLEST)
+            lost[chosen[k]] = walk.cut[k] or _first(*search, PRODUCT if len(norms) > 1 else SMALLEST)
     followed = ~walk.done | ((walk.cut > 0) & every)
-    going = who[followed]
+    going = chosen[followed]
     below[going] = np.where(over[going], 0, walk.below[followed])
     plain, beyond = out[going], (walk.cut[followed, None] > 0) & (np.arange(1, layers + 1) >= walk.cut[followed, None])
     for i, (v, d) in enumerate(zip(state, degrees)):

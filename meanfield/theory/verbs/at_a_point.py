@@ -35,27 +35,27 @@ if TYPE_CHECKING:
 def fixed_points_at(theory: Maps, /, **parameters) -> FixedPoints:
     """`Theory.fixed_points`."""
     refuse_held(theory, parameters)
-    place = ExactPoint.of(theory, parameters)
-    return depth_limit_of(place.theory).fixed_points(place.values, place.units)
+    point = ExactPoint.of(theory, parameters)
+    return depth_limit_of(point.theory).fixed_points(point.values, point.units)
 
 
 @keeps
 def phase_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Phase:
     """`Theory.phase`."""
     refuse_held(theory, parameters)
-    place = ExactPoint.of(theory, parameters)
+    point = ExactPoint.of(theory, parameters)
     norm = exact_number("input_norm", input_norm)
     if not norm.is_number or norm <= 0:
         raise MeanFieldError(f"input_norm must be a number > 0, but {shown(input_norm)} was given.")
-    return depth_limit_of(place.theory).phase(place.values, norm, place.units)
+    return depth_limit_of(point.theory).phase(point.values, norm, point.units)
 
 
 @keeps
 def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Correlations:
     """`Theory.correlations`."""
-    place = ExactPoint.of(theory, parameters)
-    phase = phase_of(place.theory, input_norm=input_norm, **place.given)
-    return depth_limit_of(place.theory).correlations(place.values, exact_number("input_norm", input_norm), phase)
+    point = ExactPoint.of(theory, parameters)
+    phase = phase_of(point.theory, input_norm=input_norm, **point.given)
+    return depth_limit_of(point.theory).correlations(point.values, exact_number("input_norm", input_norm), phase)
 
 
 @keeps

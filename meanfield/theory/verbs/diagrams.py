@@ -143,31 +143,31 @@ def initial_bias(theory: Maps, /, *, input_norm: object = 1, correlation: object
     from meanfield.bias.guessing import BiasPhase
     from meanfield.bias.initial import bias_of
 
-    place = ExactPoint.of(theory, parameters, input_norm)
-    theory, cosine = place.theory, exact_number("correlation", correlation)
+    point = ExactPoint.of(theory, parameters, input_norm)
+    theory, cosine = point.theory, exact_number("correlation", correlation)
     require_cosine(cosine, correlation)
     depth_limit_of(theory).require_bias()
     if cosine == 1:
         raise MeanFieldError("The guessing bias of an input with itself is not available: give correlation < 1.")
-    phase = phase_of(theory, input_norm=input_norm, **place.given)
+    phase = phase_of(theory, input_norm=input_norm, **point.given)
     proved = depth_limit_of(theory).map.has_laws  # else c* decides alone
     settled = phase.fixed_point is not None and phase.fixed_point.K.value != 0
     settled = settled and (not proved or phase.name == "chaotic")
-    found = correlations_of(theory, **place.keywords) if settled else None
+    found = correlations_of(theory, **point.keywords) if settled else None
     law, why, grown = None, "", False
     try:
-        law = closing_law(place, "gamma", correlation, growing=False)
+        law = closing_law(point, "gamma", correlation, growing=False)
     except MeanFieldError as error:
         why = str(error)
         with suppress(MeanFieldError):  # where K grows as a power: one c* for every start between -1 and 1
-            law = growing_law(place, "gamma") if abs(cosine) != 1 else None
+            law = growing_law(point, "gamma") if abs(cosine) != 1 else None
             grown = law is not None
     powers = all(a.homogeneity is not None for a in theory.activations)
-    plain = powers or phase.fixed_point is None or place.values.get("sigma_w") == 0
+    plain = powers or phase.fixed_point is None or point.values.get("sigma_w") == 0
     # how γ gets there is not known (z**2), or it starts where every other start ends (z**3), but where that is
     if (law is None or law.regime.endswith("c stays 0")) and found is None and plain:
         with suppress(MeanFieldError):
-            found = correlations_of(theory, **place.keywords)
+            found = correlations_of(theory, **point.keywords)
             found = found if found.stable is not None else None
     bias = bias_of(phase, law, why, found, grown)
     if bias.phase is not BiasPhase.BY_THE_START or not math.isnan(bias.gamma):

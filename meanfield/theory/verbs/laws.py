@@ -71,10 +71,10 @@ def depth_law(
     **parameters,
 ) -> _depth.DepthLaw | ScheduledLaw:
     """`Theory.depth_law`; parameters: those that have values, σ_w and σ_b among them."""
-    place = ExactPoint.of(theory, parameters, input_norm)
-    theory = place.theory
-    if place.norm is not None:
-        Domain(sp.S.Zero).require("input_norm", place.norm)
+    point = ExactPoint.of(theory, parameters, input_norm)
+    theory = point.theory
+    if point.norm is not None:
+        Domain(sp.S.Zero).require("input_norm", point.norm)
     if correlation is not None and not (isinstance(quantity, str) and quantity in correlation_laws.QUANTITIES):
         raise MeanFieldError(
             f"correlation= is of two inputs, as the laws of {listed(correlation_laws.QUANTITIES)} are; "
@@ -89,10 +89,10 @@ def depth_law(
                     f"{name}= was given, but the laws of tokens that an Attention mixes are their leading ones, "
                     f"without such a choice; leave {name}= out."
                 )
-        return own.law(quantity, place.values)
+        return own.law(quantity, point.values)
     if isinstance(quantity, str) and quantity in (*CORRELATORS, "Theta"):
         given = {"lambda_w": lambda_w, "lambda_b": lambda_b}
-        return _correlator_law(place, quantity, order, given, input_ratio, at)
+        return _correlator_law(point, quantity, order, given, input_ratio, at)
     if lambda_w is not None or lambda_b is not None or scalar(input_ratio, "input_ratio") != 1:
         raise MeanFieldError(
             "lambda_w, lambda_b and input_ratio are of the laws of Theta and of correlators; "
@@ -100,25 +100,25 @@ def depth_law(
         )
     known: dict[str, _depth.DepthLaw | None] = {}
     if at is not None:
-        _refuse_other(at, place.given)
-        law = {"K": at.law_K, "J": at.law_J}.get(quantity) if place.norm is None else None
+        _refuse_other(at, point.given)
+        law = {"K": at.law_K, "J": at.law_J}.get(quantity) if point.norm is None else None
         if law is not None:
             return law
-        place = replace(place, given=place.given | {"sigma_w": at.sigma_w, "sigma_b": at.sigma_b})
-        known = {} if place.norm is not None else {"K": at.law_K, "J": at.law_J}
-        place = replace(place, norm=_norm_that_ends_at(at, place) if place.norm is None else place.norm)
+        point = replace(point, given=point.given | {"sigma_w": at.sigma_w, "sigma_b": at.sigma_b})
+        known = {} if point.norm is not None else {"K": at.law_K, "J": at.law_J}
+        point = replace(point, norm=_norm_that_ends_at(at, point) if point.norm is None else point.norm)
     if order is not None:
-        return _higher_order_law(place, quantity, whole(order, "order", 1, MOST_ORDER))
+        return _higher_order_law(point, quantity, whole(order, "order", 1, MOST_ORDER))
     if theory.one_input.knows_layer or theory.one_input.knows_depth:
-        return _scheduled_law(place, quantity)
+        return _scheduled_law(point, quantity)
     if isinstance(quantity, str) and quantity == "fisher":
-        return _fisher_law(place, known)
+        return _fisher_law(point, known)
     choice(quantity, "quantity", ("K", "J", "Theta", "fisher", *correlation_laws.QUANTITIES, *CORRELATORS, *OF_BLOCKS))
     if quantity in OF_BLOCKS:
-        return _scheduled_law(place, quantity)
+        return _scheduled_law(point, quantity)
     if quantity in correlation_laws.QUANTITIES:
-        return closing_law(place, quantity, correlation, known={k: v for k, v in known.items() if v is not None})
-    return own.law(quantity, place.values)
+        return closing_law(point, quantity, correlation, known={k: v for k, v in known.items() if v is not None})
+    return own.law(quantity, point.values)
 
 
 def table_of_phases(theory: Maps, /, *quantities: str, **fixed) -> PhaseTable:
@@ -149,7 +149,7 @@ def _refuse_other(at: object, parameters: dict) -> None:
         raise MeanFieldError("at= says sigma_w and sigma_b; leave them out.")
 
 
-def _norm_that_ends_at(at: CriticalPoint, place: ExactPoint) -> sp.Expr | None:
+def _norm_that_ends_at(at: CriticalPoint, point: ExactPoint) -> sp.Expr | None:
     """The norm of an input whose K comes to K* of a critical point from where it attracts, or rests there where it
     attracts nothing; None (1) at K* = 0, and where every K rests."""
     limit = at.K.value
@@ -158,40 +158,40 @@ def _norm_that_ends_at(at: CriticalPoint, place: ExactPoint) -> sp.Expr | None:
     beside = {"repelling": sp.S.Zero, "undecided": sp.S.Zero}.get(at.kind, BESIDE)
     if at.kind == "half-stable" and at.c_n is not None and float(at.c_n) < 0:  # attracts from below
         beside = -beside
-    first = sp.sympify(place.theory.one_input.start["K"]).subs({s: v for s, v in _symbols(place).items()})
+    first = sp.sympify(point.theory.one_input.start["K"]).subs({s: v for s, v in _symbols(point).items()})
     slope = sp.diff(first, Q0)
     return None if slope == 0 or slope.has(Q0) else (limit * (1 + beside) - first.subs(Q0, 0)) / slope
 
 
-def _symbols(place: ExactPoint) -> dict[sp.Symbol, sp.Expr]:
-    """The values of a place by their symbols."""
-    return {p: place.values[p.name] for p in place.theory.one_input.parameters if p.name in place.values}
+def _symbols(point: ExactPoint) -> dict[sp.Symbol, sp.Expr]:
+    """The values of a point by their symbols."""
+    return {p: point.values[p.name] for p in point.theory.one_input.parameters if p.name in point.values}
 
 
 def _correlator_law(
-    place: ExactPoint, quantity: str, order: int | None, rates: dict, ratio: object, at: CriticalPoint | None
+    point: ExactPoint, quantity: str, order: int | None, rates: dict, ratio: object, at: CriticalPoint | None
 ) -> CorrelatorLaw:
     """The law of Θ, or of a correlator divided by what it is measured in."""
     if at is not None:
-        _refuse_other(at, place.given)
+        _refuse_other(at, point.given)
     slow = at is not None and at.kind == "half-stable"  # averages of many derivatives
     terms = int(not slow) if order is None else whole(order, "order", 0, MOST_ORDER)
-    theory = replace(place.theory, block=with_values(place.theory.block, place.given))
-    refuse_unknown(place.given, theory.one_input, also=("sigma_w", "sigma_b"))
-    own = {k: v for k, v in place.given.items() if k in ("sigma_w", "sigma_b")}
+    theory = replace(point.theory, block=with_values(point.theory.block, point.given))
+    refuse_unknown(point.given, theory.one_input, also=("sigma_w", "sigma_b"))
+    own = {k: v for k, v in point.given.items() if k in ("sigma_w", "sigma_b")}
     one = theory.one_input
     one = one.only("K", "J") if one["J"] != sp.oo else one.only("K")
-    values = replace(place, theory=theory, given=own).values
+    values = replace(point, theory=theory, given=own).values
     return large_depth(theory.block, theory.first, one, quantity, values, rates, ratio, terms, at)
 
 
-def _higher_order_law(place: ExactPoint, quantity: str, order: int) -> ScheduledLaw:
+def _higher_order_law(point: ExactPoint, quantity: str, order: int) -> ScheduledLaw:
     """The law of one quantity with `order` further terms."""
     from meanfield.presentation.phase_tables import higher_order_law_of
 
     choice(quantity, "quantity", ("K", "J", *OF_BLOCKS, *PAIR))
     try:
-        found = branch_of(place.theory, place.given)
+        found = branch_of(point.theory, point.given)
     except MeanFieldError as error:
         raise MeanFieldError(f"Further terms (order={order}) were asked for. {error}") from None
     exponents = [s.name for s in found.symbols if s.name.startswith("beta")]
@@ -200,26 +200,26 @@ def _higher_order_law(place: ExactPoint, quantity: str, order: int) -> Scheduled
     return higher_order_law_of(found, quantity, order)
 
 
-def _fisher_law(place: ExactPoint, known: Mapping[str, _depth.DepthLaw | None]) -> ScheduledLaw:
+def _fisher_law(point: ExactPoint, known: Mapping[str, _depth.DepthLaw | None]) -> ScheduledLaw:
     """max/min of the diagonal blocks of the Fisher information without schedules: a block with one Dense by the
     laws of K and J, others as a branch."""
     from meanfield.presentation.phase_tables import ScheduledLaw
 
-    form = plain_form(place.theory.block)
+    form = plain_form(point.theory.block)
     if form is None:
-        return _scheduled_law(place, "fisher")
+        return _scheduled_law(point, "fisher")
     K_, J_ = (
-        known.get(name) or depth_law(place.theory, name, input_norm=place.norm, **place.given) for name in ("K", "J")
+        known.get(name) or depth_law(point.theory, name, input_norm=point.norm, **point.given) for name in ("K", "J")
     )
     assert isinstance(K_, _depth.DepthLaw) and isinstance(J_, _depth.DepthLaw)
-    biases = exact_number("sigma_b", place.given.get("sigma_b", 1)) != 0
+    biases = exact_number("sigma_b", point.given.get("sigma_b", 1)) != 0
     growth = plain_fisher_law(form[0], grown(K_), grown(J_), biases)
-    return ScheduledLaw("fisher", growth, J_.regime, f"input_norm = {1 if place.norm is None else place.norm}")
+    return ScheduledLaw("fisher", growth, J_.regime, f"input_norm = {1 if point.norm is None else point.norm}")
 
 
-def _scheduled_law(place: ExactPoint, quantity: str) -> ScheduledLaw:
+def _scheduled_law(point: ExactPoint, quantity: str) -> ScheduledLaw:
     """The law of one quantity under schedules, at exponents that have numbers."""
-    theory = place.theory
+    theory = point.theory
     try:
         held = branch(theory.block)
     except MeanFieldError as error:
@@ -231,9 +231,9 @@ def _scheduled_law(place: ExactPoint, quantity: str) -> ScheduledLaw:
 
     used = {s.name for s in held.exponents}
     table = None
-    exponents = [s.name for s in held.exponents if s.name not in place.given]
+    exponents = [s.name for s in held.exponents if s.name not in point.given]
     if not exponents:
-        table = table_of_phases(theory, quantity, **place.given)
+        table = table_of_phases(theory, quantity, **point.given)
         exponents = [n for n in table.coordinates if n in used or len(table) > 1]
     if table is None or exponents:
         raise MeanFieldError(
@@ -248,7 +248,7 @@ def _scheduled_law(place: ExactPoint, quantity: str) -> ScheduledLaw:
 
 
 def closing_law(
-    place: ExactPoint,
+    point: ExactPoint,
     quantity: str,
     correlation: object,
     growing: bool = True,
@@ -256,15 +256,15 @@ def closing_law(
 ) -> _depth.DepthLaw:
     """The law of c, γ or the distance of two inputs of one norm (1 unless given) and this cosine (0 unless given);
     growing: whether one may be looked for where K grows; known: the laws of K and J of a critical point."""
-    theory, norm = place.theory, place.keywords["input_norm"]
-    values = replace(place, norm=None).values
+    theory, norm = point.theory, point.keywords["input_norm"]
+    values = replace(point, norm=None).values
     cosine = sp.S.Zero if correlation is None else exact_number("correlation", correlation)
     require_cosine(cosine, correlation)
     swap = {s: values[s.name] for s in theory.equal_norms.parameters if s.name in values}
     missing = [s.name for s in theory.one_input.only("K", "J").parameters if s.name not in (*values, "Q0")]
     if missing:
         raise MeanFieldError(f"The law of {quantity} is not available: give {' and '.join(missing)} numbers.")
-    phase = phase_of(theory, **place.keywords)
+    phase = phase_of(theory, **point.keywords)
     recursion = theory.equal_norms.only("K", "K_ab", "distance").homogeneous("A large-depth law is").subs(swap)
     first = {n: sp.sympify(e).subs({Q0: norm, start_c0: cosine}) for n, e in recursion.start.items()}
     same = first["distance"] == 0
@@ -279,21 +279,21 @@ def closing_law(
             start,
             phase,
             is_odd(theory, values),
-            lambda: correlations_of(theory, **place.keywords),
+            lambda: correlations_of(theory, **point.keywords),
             known,
         )
     except MeanFieldError as error:  # K grows as a power, and the map of c depends on it
-        found = growing_law(place, quantity) if growing and abs(start) != 1 else None
+        found = growing_law(point, quantity) if growing and abs(start) != 1 else None
         if found is None:
             raise error
         return found
 
 
-def growing_law(place: ExactPoint, quantity: str) -> _depth.DepthLaw | None:
+def growing_law(point: ExactPoint, quantity: str) -> _depth.DepthLaw | None:
     """The law of c, γ or the distance under a skip of strength 1, by the balance of powers that schedules have, too;
     None where that does not say it."""
     try:
-        table = table_of_phases(place.theory, "K", "distance" if quantity == "distance" else "gamma", **place.given)
+        table = table_of_phases(point.theory, "K", "distance" if quantity == "distance" else "gamma", **point.given)
         ((regime,),) = (row.regimes for row in table)
         gamma = regime["distance" if quantity == "distance" else "gamma"]
     except (MeanFieldError, ValueError):

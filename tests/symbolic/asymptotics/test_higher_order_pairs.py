@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 import meanfield as mf
 from meanfield import MeanFieldError
 from tests.oracles.pair_flow import follow_pair, pair_steps
-from tests.symbolic.asymptotics.test_further_terms import STOPS, assert_predicts, fitted, law, sizes, spoiled
+from tests.symbolic.asymptotics.test_higher_order_terms import STOPS, assert_predicts, fitted, law, sizes, spoiled
 
 KIND = {"relu": 0, "erf": 1}
 ORDER = 5

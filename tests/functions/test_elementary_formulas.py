@@ -1,6 +1,6 @@
 """Every record of a function, field by field, against mpmath's own function of that name.
 
-`test_heads.py` lets the library's own checker judge records; here the truth is written down once more, so that a
+`test_elementary.py` lets the library's own checker judge records; here the truth is written down once more, so that a
 checker that has become blind is seen too.
 """
 
