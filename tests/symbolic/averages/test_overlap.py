@@ -234,7 +234,7 @@ def test_no_scores_no_covariance_one_token():
     assert overlap_quotient(5, 0, 0) == sp.Rational(4, 25) and softmax_entropy(5, 0) == sp.log(5)
 
 
-def test_rows_that_nearly_agree_keep_the_chord():
+def test_rows_that_nearly_agree_keep_the_quotient():
     for V in (0.1, 5.0, 1e4):
         slope = number("slope", 16, V)
         for gap in (1e-100, 1e-12, 1e-7):
@@ -242,7 +242,7 @@ def test_rows_that_nearly_agree_keep_the_chord():
 
 
 @pytest.mark.slow
-def test_a_chord_is_a_difference():
+def test_a_quotient_is_a_difference():
     V, D = sp.Integer(1), sp.Rational(1, 100)
     expected = ((overlap(8, V) - overlap(8, V, D)) / D).evalf(15)
     assert_close(number("quotient", 8, 1.0, 0.01), expected, 1e-12)

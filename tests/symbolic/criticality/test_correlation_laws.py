@@ -266,7 +266,7 @@ def test_kinks_give_half_integer_powers_and_jumps_none():
 
 
 @pytest.mark.slow
-def test_nested_stretches_expand_in_each_other():
+def test_nested_ratios_expand_in_each_other():
     """Two Dense in a block: the outer distance ratio in the inner one's distance, against digits at a small gap."""
     block = mf.Sequential((mf.Nonlinearity("relu"), mf.Dense(), mf.Nonlinearity("erf"), mf.Dense()))
     step = mf.derive(architecture=block).equal_norms.only("K", "K_ab", "distance")["distance"]

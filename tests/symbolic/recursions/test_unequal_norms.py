@@ -455,7 +455,7 @@ def test_the_measured_error_of_difference_quotients_sees_a_kink_left_out():
     assert lowered("hard_tanh", lambda text: text.replace("u * v < 0.0", "u * v < -1e9"))[0] > 1e-9
 
 
-def test_a_tilt_of_the_wrong_sign_is_seen():
+def test_a_norm_angle_of_the_wrong_sign_is_seen():
     start = places((3.0,), (0.05,))
 
     class Directed:
