@@ -51,7 +51,7 @@ def nodes(e: sp.Expr) -> set[Overlap]:
 def in_limit(theory: mf.Theory) -> sp.Expr:
     """The engine's next ρ from K = 1, K_ab = p, with Y for Φ of one row and 0 for Φ of two."""
     found = theory.recursion("K", "K_ab").flat()["K_ab"]
-    found = found.replace(lambda x: isinstance(x, Overlap), lambda x: Y if x.apart == 0 else sp.S.Zero)
+    found = found.replace(lambda x: isinstance(x, Overlap), lambda x: Y if x.distance == 0 else sp.S.Zero)
     return sp.simplify(mf.symbolic.closed(found).subs({distance: 2 * (1 - P), K_ab: P, K: 1}))
 
 
