@@ -37,7 +37,7 @@ BRANCHES = {n: block("relu", "pre", f"pre-LN, relu, L^(-{n}/2)", sigma_q=0, tota
 
 def at_collapse(e: sp.Expr) -> sp.Expr:
     """Softmax averages with rows that are uniform: of scores whose variance has fallen to 0."""
-    return e.replace(lambda x: isinstance(x, Overlap), lambda x: x.func(x.entries, 0, 0, x.kind))
+    return e.replace(lambda x: isinstance(x, Overlap), lambda x: x.func(x.entries, 0, 0, x.which))
 
 
 def cubic(theory: mf.Theory) -> sp.Expr:

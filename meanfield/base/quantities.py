@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
 from meanfield.base.encodings import BOUNDED, LOGARITHM, PLAIN, Encoding
@@ -44,6 +45,8 @@ KINDS = {
     "exchangeable": RecursionKind("positions that act on each other", 0),
     "across": RecursionKind("the tokens of two inputs", 0),
 }
+_NAMES = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?![\w(])(?!\s*\()")  # in a formula: those that are no functions
+_CONSTANTS = ("pi", "E")
 _UNSTEPPED = ("gradients", "correlators")  # followed otherwise than by their maps alone
 _ONE, _TOKENS = "one_input equal_norms gradients correlators exchangeable", "exchangeable across"
 _NORM, _BETWEEN = "two_inputs pair_tangents unequal_norms", "pair_tangents equal_norms unequal_norms"
@@ -103,7 +106,7 @@ class Quantity:
             return self.text if held and not (self.step and recursion in _UNSTEPPED) else None
         return next((text for text, where in self.read if recursion in where.split()), None)
 
-    @property
+    @cached_property
     def recursions(self) -> tuple[str, ...]:
         """The recursions that carry it, or that it is read off, with all that it needs."""
         found = (r for r in KINDS if r in self.carried.split() or self.formula(r) is not None)
@@ -262,9 +265,10 @@ def symbols_of(formula: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(n for n in re.findall(r"[A-Za-z_]\w*", formula) if n in QUANTITIES))
 
 
+@cache  # those of the library alone: one's own are made of what recursions carry
 def carried_by(recursion: str) -> tuple[str, ...]:
     """The quantities that a recursion of a theory carries."""
-    return tuple(q.name for q in QUANTITIES.values() if recursion in q.carried.split())
+    return tuple(q.name for q in _ALL if recursion in q.carried.split())
 
 
 def read_off(recursion: str) -> dict[str, str]:
@@ -278,14 +282,14 @@ def made_of(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for n in names for one in own.get(n, (n,))))
 
 
-def apart(name: str) -> tuple[str, ...]:
+def independent_recursions(name: str) -> tuple[str, ...]:
     """The recursions of inputs that do not act on each other which give a quantity, in order; of no quantity none."""
     return tuple(r for r in QUANTITIES[name].recursions if KINDS[r].inputs) if name in QUANTITIES else ()
 
 
 def of_two(name: str) -> bool:
     """Whether a quantity is one of two inputs, and of none else."""
-    found = apart(name)
+    found = independent_recursions(name)
     return bool(found) and all(KINDS[r].inputs == 2 for r in found)
 
 
@@ -296,11 +300,12 @@ def recursion_of(names: Iterable[str], start: Iterable[str] = (), inputs: int = 
     met: list[str] = []
     held = [r for r, carrier in KINDS.items() if carrier.inputs and inputs in (0, carrier.inputs)]
     for name in (*names, *start):
-        if not apart(name):
-            raise unknown("quantity", name, [n for n in QUANTITIES if apart(n)])
-        other = [r for r in held if r in apart(name)]
+        if not independent_recursions(name):
+            raise unknown("quantity", name, [n for n in QUANTITIES if independent_recursions(n)])
+        other = [r for r in held if r in independent_recursions(name)]
         if not other:
-            first = next((n for n in met if not set(apart(n)) & set(apart(name))), met[-1] if met else name)
+            own = set(independent_recursions(name))
+            first = next((n for n in met if not own & set(independent_recursions(n))), met[-1] if met else name)
             raise _not_together(name, first, name in names)
         held = other
         met.append(name)
@@ -308,9 +313,10 @@ def recursion_of(names: Iterable[str], start: Iterable[str] = (), inputs: int = 
 
 
 def _not_together(name: str, other: str, asked: bool) -> MeanFieldError:
-    pair = of_two(name) or of_two(other)
-    one, two = (next((r for r in apart(n) if KINDS[r].inputs == 1 + pair), apart(n)[0]) for n in (name, other))
-    beside = [n for n in QUANTITIES if n != name and (apart(name)[-1] if of_two(name) else one) in apart(n)]
+    pair, given = of_two(name) or of_two(other), [independent_recursions(n) for n in (name, other)]
+    one, two = (next((r for r in found if KINDS[r].inputs == 1 + pair), found[0]) for found in given)
+    shared = given[0][-1] if of_two(name) else one
+    beside = [n for n in QUANTITIES if n != name and shared in independent_recursions(n)]
     return MeanFieldError(
         f"{name} was {'asked for' if asked else 'given in start'} with {other}, but {name} is of {KINDS[one].of}, "
         f"and {other} of {KINDS[two].of}; ask for them separately: beside {name} there are {', '.join(beside)}."
@@ -319,15 +325,22 @@ def _not_together(name: str, other: str, asked: bool) -> MeanFieldError:
 
 def register(quantity: Quantity) -> Quantity:
     """Add a quantity of one's own, `read` off what recursions carry or with a `step` of its own, which `propagate` then
-    gives by its name. Raises: MeanFieldError for a name that is taken, and for a formula of what no recursion carries.
+    gives by its name. Raises: MeanFieldError for a name that is taken, and for a formula of what no recursion carries
+    or of what is no quantity.
     """
     if not quantity.name.isidentifier() or quantity.name in QUANTITIES:
         raise MeanFieldError(f"A quantity cannot be called {quantity.name!r}, which is taken or no name; take another.")
     if not quantity.text or not quantity.recursions:
-        known = ", ".join(n for n in CARRIED if apart(n))
+        known = ", ".join(n for n in CARRIED if independent_recursions(n))
         raise MeanFieldError(
             f"{quantity.name} was given as {quantity.text or 'no formula'!r}, but no recursion carries what it is made "
             f"of; a formula may hold quantities of the same inputs, of {known}."
+        )
+    other = [n for n in _NAMES.findall(quantity.text) if n not in (*QUANTITIES, *_CONSTANTS, quantity.name)]
+    if other:
+        raise MeanFieldError(
+            f"{quantity.name} was given as {quantity.text!r}, which holds {other[0]}; a formula holds quantities, "
+            f"numbers and functions of them, and neither the layer nor parameters of a theory."
         )
     QUANTITIES[quantity.name] = quantity
     return quantity

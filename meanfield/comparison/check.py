@@ -36,8 +36,8 @@ from meanfield.base.quantities import (
     MEASURED,
     QUANTITIES,
     QUOTIENTS,
-    apart,
     differentials,
+    independent_recursions,
     of_two,
 )
 from meanfield.base.words import unknown
@@ -88,7 +88,7 @@ LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
 
 
 SEEN = 32  # inputs from which on half and a quarter of a batch say what a finite batch adds
-ONE = tuple(n for n, q in QUANTITIES.items() if q.measured and apart(n) and not (q.order or of_two(n)))
+ONE = tuple(n for n, q in QUANTITIES.items() if q.measured and independent_recursions(n) and not (q.order or of_two(n)))
 TWO = tuple(n for n in MEASURED if of_two(n) and n in (*CARRIED, *QUOTIENTS))  # spreads are those of a batch
 
 @validated
@@ -576,8 +576,8 @@ def _positions(theory: Theory, batch: Any, tokens: Any, correlation: Any) -> tup
 
 
 def _pairs(theory: Theory, higher: bool = False, values: Any = None) -> dict[Hashable, ScalarPair]:
-    """Functions for activations the checker has no hand-written twin of, from the formula as it was written; higher: φ″
-    and φ‴ too, where they hold no delta function; values: numbers for symbolic parameters.
+    """Functions for activations without a hand-written reference, from the formula as it was written; higher: φ″ and φ‴
+    too, where they hold no delta function; values: numbers for symbolic parameters.
 
     The normal form of the theory (`piecewise`) decides nothing here but what is refused: a switch point it lost would
     be lost in the judge, too.

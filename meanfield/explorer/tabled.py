@@ -38,7 +38,7 @@ def tabled(recursion: Recursion) -> Recursion:
     """The recursion with tables in the place of ratios of distances that have no closed form."""
     found = {s for step in recursion.steps for e in step.expressions for s in e.atoms(DistanceRatio)}
     swap: dict[sp.Expr, sp.Expr] = {s: Tabled(*s.args) for s in found if not s.params and _is_open(s)}
-    pairs = {a for step in recursion.steps for e in step.expressions for a in e.atoms(Average) if a.n == 2}
+    pairs = {a for step in recursion.steps for e in step.expressions for a in e.atoms(Average) if a.dimension == 2}
     swap |= {a: e for a in pairs if (e := _product(a)) is not None}
     return recursion.map(lambda e: e.xreplace(swap)) if swap else recursion
 

@@ -42,16 +42,16 @@ def norms(X, out):
 
 
 @njit(cache=True, nogil=True)
-def apart(X, Y, left, right, scale, shift, KX, KY, distance, norm_angle, across):
+def pair_distances(X, Y, left, right, scale, shift, KX, KY, distance, norm_angle, across):
     """The distance of pairs; the angle that says which share of it is one of norms: sin(norm_angle)·√distance is the
     difference of the roots of K; and its cosine, which an angle near ±π/2 does not hold."""
     for p in range(left.size):
         x, y = X[left[p]], Y[right[p]]
-        square, quotient, along, inner, norm, other, beside = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        square, difference, along, inner, norm, other, beside = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for k in range(x.size):
             d = x[k] - y[k]
             square += d * d
-            quotient += d * (x[k] + y[k])
+            difference += d * (x[k] + y[k])
             along += d * x[k]
             inner += x[k] * y[k]
             norm += x[k] * x[k]
@@ -65,7 +65,7 @@ def apart(X, Y, left, right, scale, shift, KX, KY, distance, norm_angle, across)
         s, t = math.sqrt(A), math.sqrt(B)
         square *= scale
         distance[p] = square
-        between = scale * quotient / (s + t) if s + t > 0.0 else 0.0
+        between = scale * difference / (s + t) if s + t > 0.0 else 0.0
         # 2(√(K_aa K_bb) - K_ab): of K_ab > 0 by K_aa K_bb - K_ab², x·x times the square of what is across, and of the
         # shift, in quotients that underflow nowhere
         size, product = s * t, scale * inner + shift

@@ -77,7 +77,7 @@ def _one_by_one(network: TheoryAtNumbers, left: Side, right: Side, where, lines,
     single pairs, miss in a layer."""
     distance, norm_angle, across = (np.empty(where[0].size) for _ in range(3))
     a, b, (scale, shift) = where[0], where[1], lines["K_ab"]
-    inner_products.apart(left.X, right.X, a, b, scale, shift, left.K, right.K, distance, norm_angle, across)
+    inner_products.pair_distances(left.X, right.X, a, b, scale, shift, left.K, right.K, distance, norm_angle, across)
     same = distance == 0.0
     if scale == 0 < max(of_n[0] for of_n in lines.values()):  # one K, but Theta tells the inputs apart
         same[:] = False

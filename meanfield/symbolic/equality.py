@@ -64,7 +64,7 @@ def equal(a: sp.Expr, b: sp.Expr, points: int = 3) -> Equality:
             return Equality.PROVED
     difference, size = closed(a - b), closed(a)
     free = sorted(a.free_symbols | b.free_symbols, key=lambda s: s.name)
-    covariances = {n.args[1] for e in (a, b) for n in e.atoms(Average) if n.n > 1}
+    covariances = {n.args[1] for e in (a, b) for n in e.atoms(Average) if n.dimension > 1}
     for k in range(points):  # numbers first: a difference is cheap to see and final
         if not _agree(difference, size, _inside(sample(free, k), covariances)):
             return Equality.DIFFERENT
@@ -143,7 +143,7 @@ def _normal(e: sp.Expr, done: dict) -> sp.Expr:
             cov = tuple(reduced(_normal(c, done)) for c in node.cov)
             mean = tuple(reduced(_normal(m, done)) for m in node.mean)
             f = _normal(node.integrand, done)  # constants of a LayerNorm, which may leave the average
-            done[node] = sp.Add(*[_moment(average(t, cov, mean)) for t in _terms(f, node.n)])
+            done[node] = sp.Add(*[_moment(average(t, cov, mean)) for t in _terms(f, node.dimension)])
         swap[node] = done[node]
     return e.xreplace({a: swap[a] for a in outermost(e)})
 

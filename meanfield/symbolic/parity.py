@@ -47,7 +47,7 @@ def parity(e: sp.Expr, flipped: frozenset[sp.Symbol]) -> int | None:
 
 def _of_average(node: Average, flipped: frozenset[sp.Symbol]) -> int | None:
     """⟨f(z_a, z_b)⟩ with -K_ab is that of f(z_a, -z_b)."""
-    if node.n != 2 or any(m != 0 for m in node.mean) or any(p.free_symbols & flipped for p in node.args[3]):
+    if node.dimension != 2 or any(m != 0 for m in node.mean) or any(p.free_symbols & flipped for p in node.args[3]):
         return None
     own, between, other = (parity(v, flipped) for v in node.cov)
     if own != 1 or other != 1 or between is None:

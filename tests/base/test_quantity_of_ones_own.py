@@ -171,6 +171,9 @@ REFUSED = [
     (lambda: register(Quantity("a b", "c", "no name", read="K")), "cannot be called 'a b'"),
     (lambda: register(Quantity("mixed", "m", "of two kinds", read="K - K_aa")), "mixed was given as 'K - K_aa'"),
     (lambda: register(Quantity("empty", "m", "nothing")), "empty was given as 'no formula', but no recursion"),
+    (lambda: register(Quantity("late", "m", "of layers", read="K*l")), "late was given as 'K\\*l', which holds l; a"),
+    (lambda: register(Quantity("gain", "m", "of a gain", read="K/sigma_w")), "which holds sigma_w; a formula holds"),
+    (lambda: register(Quantity("sums", "m", "", step=("1", "sums + x1 + K"))), "sums \\+ x1 \\+ K', which holds x1"),
 ]
 
 
@@ -183,4 +186,12 @@ def test_it_is_refused_by_name(call, message):
 def test_control_a_name_that_nobody_registers_is_unknown():
     with pytest.raises(mf.MeanFieldError, match=r"Unknown quantity 'own_variances'|did you mean 'own_variance'"):
         TANH.propagate(**AT, quantities="own_variances")
-    assert "mixed" not in QUANTITIES and "empty" not in QUANTITIES
+    assert not {"mixed", "empty", "late", "gain", "sums"} & set(QUANTITIES)
+
+
+@pytest.mark.parametrize("formula", ["log(K)/2", "1.5e-3*K + pi", "sqrt (K)*E", "K**2.5e1"])
+def test_numbers_constants_and_functions_are_no_names(formula):
+    try:
+        assert register(Quantity("read_off", "r", "a formula", read=formula)).recursions
+    finally:
+        QUANTITIES.pop("read_off", None)

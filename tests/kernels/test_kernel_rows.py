@@ -36,7 +36,7 @@ def test_how_far_rows_are_apart(shift):
     left, right = np.zeros(7, dtype=np.int64), np.arange(7)
     KX, KY = scale * (X * X).sum(axis=1) + shift, scale * (other * other).sum(axis=1) + shift
     distance, norm_angle, across = np.empty(7), np.empty(7), np.empty(7)
-    inner_products.apart(X, other, left, right, scale, shift, KX, KY, distance, norm_angle, across)
+    inner_products.pair_distances(X, other, left, right, scale, shift, KX, KY, distance, norm_angle, across)
     with mp.workdps(50):
         for p in range(7):
             a, b = ([mp.mpf(float(v)) for v in row] for row in (x, other[p]))

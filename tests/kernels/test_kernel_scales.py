@@ -339,10 +339,11 @@ def test_the_angle_of_collinear_rows_at_layer_1(ratio):
     K = [np.array([float(np.sum(Z * Z))]) for Z in (X, Y)]
     distance, norm_angle, across = np.empty(1), np.empty(1), np.empty(1)
     both = np.zeros(1, dtype=np.int64)
-    inner_products.apart(X, Y, both, both, 1.0, 0.0, *K, distance, norm_angle, across)
+    inner_products.pair_distances(X, Y, both, both, 1.0, 0.0, *K, distance, norm_angle, across)
     turned = distance[0] * np.cos(norm_angle[0]) ** 2
     assert turned <= 1e-31 * distance[0]
-    inner_products.apart(X, Y * np.array([1, 1, 1 + 1e-9]), both, both, 1.0, 0.0, *K, distance, norm_angle, across)
+    moved = Y * np.array([1, 1, 1 + 1e-9])
+    inner_products.pair_distances(X, moved, both, both, 1.0, 0.0, *K, distance, norm_angle, across)
     assert distance[0] * np.cos(norm_angle[0]) ** 2 > 1e-20 * min(K[0][0], K[1][0])
 
 

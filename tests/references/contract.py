@@ -86,7 +86,7 @@ def encode(expressions) -> dict:
         if node not in names:
             inside = [node.integrand.xreplace(dict(zip(Z, _VARIABLES))), *node.cov, *node.mean]
             written = [text(e) for e in inside]
-            n, c = node.n, len(node.cov)
+            n, c = node.dimension, len(node.cov)
             names[node] = sp.Symbol(f"A{len(nodes)}")
             nodes.append([str(names[node]), written[0], written[1 : 1 + c], written[1 + c : 1 + c + n]])
         return names[node]

@@ -168,16 +168,17 @@ def test_gains_do_not_know_threads_or_workers():
     ("curve", "root"), [(lambda x: 0.4 + 30 * x + 150 * x * x, None), (lambda x: 9.0 + x, -sweep.SHARED_GAIN)]
 )
 def test_the_common_log_J_is_a_root_by_secants(monkeypatch, curve, root):
-    """log J^{1,L} as a curve of the tilt that is no line: the sweeps end where it is next to 0, in few of them; where
+    """log J^{1,L} as a curve of the target that is no line: the sweeps end where it is next to 0, in few of them; where
     nothing within the bar brings it there, at the bar."""
     asked = []
 
-    def one_sweep(d, with_skip, ends_in_dense, tilt):
-        asked.append(tilt)
-        return np.ones((6, 1)), True, curve(tilt)
+    def one_sweep(d, with_skip, ends_in_dense, target):
+        asked.append(target)
+        return np.ones((6, 1)), True, curve(target)
 
     monkeypatch.setattr(sweep, "one_sweep", one_sweep)
-    _, good, total = sweep._tilted(sweep.Drive(None, np.zeros((1, 1)), None, np.ones((6, 1)), 0, (0,)), False, True)
+    drive = sweep.Drive(None, np.zeros((1, 1)), None, np.ones((6, 1)), 0, (0,))
+    _, good, total = sweep._towards_one(drive, False, True)
     assert good and total == curve(asked[-1]) and max(map(abs, asked)) <= sweep.SHARED_GAIN
     if root is None:
         assert abs(total) <= sweep.NEAR and 3 <= len(asked) <= 5

@@ -163,7 +163,7 @@ def _apart(found: KernelPlan, e: sp.Expr, made: dict[sp.Expr, sp.Symbol]) -> sp.
         return side(found.alone[e][0], found.number(e))
     if not e.args or (isinstance(e, Node) and e.paired):
         return e
-    if e.has(Average) and (which := found.side(e)) is not None and not any(a.n > 1 for a in e.atoms(Average)):
+    if e.has(Average) and (which := found.side(e)) is not None and not any(a.dimension > 1 for a in e.atoms(Average)):
         return side(which, found.number(e))
     return e if isinstance(e, Node) else e.func(*[_apart(found, a, made) for a in e.args])
 

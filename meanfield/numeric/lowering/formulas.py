@@ -52,4 +52,4 @@ def _inputs(shape: sp.Expr) -> int:
     """How many Gaussians the averages of an expression are over; of a number, or a function of K, one."""
     if not shape.atoms(Average) and not shape.has(K_aa, K_ab, K_bb):
         return 1
-    return max([n.n for n in shape.atoms(Average)], default=2)
+    return max([n.dimension for n in shape.atoms(Average)], default=2)

@@ -490,6 +490,8 @@ def affine(formula: sp.Expr, values: dict[str, Any]) -> tuple[Any, Any]:
 def _with_tangents(recursion: Recursion, start: dict[str, Any], layer_1: dict[str, Any]) -> dict[str, Any]:
     """Where covariances at layer 1 were given, Theta there is that of inputs that have them: σ_w² q + σ_b² is K of
     q = Q0, and K_ab of their product, so that λ_w q + λ_b is Theta of either."""
+    if not {"K", "K_ab"} & start.keys():
+        return start
     initial = {v.name: v.initial.subs(c0, 1) for v in recursion.state}
     K1 = recursion.state[0].initial
     for name, covariance in (("Theta", "K"), ("Theta_ab", "K_ab")):

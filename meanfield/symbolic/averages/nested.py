@@ -65,15 +65,15 @@ def _term(
     f, means, own = rest.xreplace({Z[i]: Z[k] for k, i in enumerate(outer)}), [mean[i] for i in outer], []
     for a in factors:
         start = len(rows)
-        if start + a.n > len(Z):
+        if start + a.dimension > len(Z):
             raise MeanFieldError(f"Averages inside averages of {t} need more than {len(Z)} variables when merged.")
-        swap = {Z[k]: Z[start + k] for k in range(a.n)}
+        swap = {Z[k]: Z[start + k] for k in range(a.dimension)}
         f = f * a.integrand.xreplace(swap)
-        for k in range(a.n):
+        for k in range(a.dimension):
             shift, slopes = _linear(a.mean[k], len(mean))
             rows.append(slopes)
             means.append(shift + sum(s * m for s, m in zip(slopes, mean)))
-        own += [(start + i, start + j, a.covariance(i, j)) for i in range(a.n) for j in range(i + 1)]
+        own += [(start + i, start + j, a.covariance(i, j)) for i in range(a.dimension) for j in range(i + 1)]
         if any(c.has(*Z) for c in a.cov):
             raise MeanFieldError(f"The variance of {a} depends on the variable of the average around it.")
     total = {(i, j): _moved(rows[i], rows[j], cov) for i in range(len(rows)) for j in range(i + 1)}

@@ -134,13 +134,13 @@ class Average(Node):
         return tuple(self.args[2])
 
     @property
-    def n(self) -> int:
+    def dimension(self) -> int:
         """Number of Gaussian variables."""
         return len(self.mean)
 
     @property
     def paired(self) -> Paired | None:
-        if self.n != 2 or any(self.mean) or self.args[3] or self.mixed:
+        if self.dimension != 2 or any(self.mean) or self.args[3] or self.mixed:
             return None
         return Paired("product", None, (self.cov[0], self.cov[2]), self.cov)
 
@@ -150,13 +150,13 @@ class Average(Node):
 
     def _eval_is_nonnegative(self) -> bool | None:
         f = self.args[0].expr
-        if self.n > 1 and f.has(*SWITCHES):
+        if self.dimension > 1 and f.has(*SWITCHES):
             return None
-        return True if all(_is_square(e) for e in (_shapes(f) if self.n == 1 else (f,))) else None
+        return True if all(_is_square(e) for e in (_shapes(f) if self.dimension == 1 else (f,))) else None
 
     def _eval_is_positive(self) -> bool | None:
         f = self.args[0].expr
-        if self.n == 1 and not any(self.mean) and not f.free_symbols - {Z[0]} and f.count_ops() < SHORT:
+        if self.dimension == 1 and not any(self.mean) and not f.free_symbols - {Z[0]} and f.count_ops() < SHORT:
             return _is_positive(f) or None  # ⟨elu⟩ > 0, though elu is not
         if not self._eval_is_nonnegative():
             return None
@@ -172,7 +172,7 @@ class Average(Node):
         if self.mixed:
             return self._by_closed_form(self.cov, self.mean).diff(symbol)
         total = []
-        for i in range(self.n):
+        for i in range(self.dimension):
             for j in range(i + 1):
                 slope = self.covariance(i, j).diff(symbol)
                 if slope != 0:
@@ -185,7 +185,7 @@ class Average(Node):
             if slope != 0:
                 body = self.args[0].expr
                 name = P_POSITIVE[k] if body.has(P_POSITIVE[k]) else P[k]
-                inner = _map_expr(body, self.n, methodcaller("diff", name))
+                inner = _map_expr(body, self.dimension, methodcaller("diff", name))
                 total.append(slope * average(inner.xreplace(_filled(self.args[3])), self.cov, self.mean))
                 total += [slope * t for t in self._moved(name)]
         return sp.Add(*total)
@@ -201,16 +201,17 @@ class Average(Node):
             return self._slope_by_closed_form(i, j)
         if i != j:
             return self.weak_mixed(i, j)
-        first = [average((Z[i] - self.mean[i]) * _d(f, i, self.n), self.cov, self.mean)]
+        first = [average((Z[i] - self.mean[i]) * _d(f, i, self.dimension), self.cov, self.mean)]
         # at the mean itself (z - m) f does not jump, even where f is infinite like |z - m|^{-2/5}
         first += [(b - self.mean[i]) * delta for b, delta in self._deltas(f, i, self.mean[i])]
-        cross = [self.covariance(i, k) * self.derivative_cov(i, k) for k in range(self.n) if k != i and f.has(Z[k])]
+        others = [k for k in range(self.dimension) if k != i and f.has(Z[k])]
+        cross = [self.covariance(i, k) * self.derivative_cov(i, k) for k in others]
         return (sp.Add(*first) - sp.Add(*cross)) / (2 * self.covariance(i, i))
 
     @property
     def mixed(self) -> bool:
         """Whether f switches where variables are compared: its breaks are planes, not places of one variable."""
-        return self.n > 1 and regions.mixed(self.args[0].expr, Z[: self.n])
+        return self.dimension > 1 and regions.mixed(self.args[0].expr, Z[: self.dimension])
 
     def _by_closed_form(self, cov: Iterable[sp.Expr], mean: Iterable[sp.Expr]) -> sp.Expr:
         """The closed form at this covariance and mean, the only way to a derivative across a moving switch."""
@@ -223,14 +224,15 @@ class Average(Node):
             ) from None
 
     def _slope_by_closed_form(self, i: int, j: int) -> sp.Expr:
-        names = {(a, b): sp.Dummy("C", real=True, positive=a == b or None) for a in range(self.n) for b in range(a + 1)}
+        pairs = [(a, b) for a in range(self.dimension) for b in range(a + 1)]
+        names = {(a, b): sp.Dummy("C", real=True, positive=a == b or None) for a, b in pairs}
         slope = self._by_closed_form(names.values(), self.mean).diff(names[max(i, j), min(i, j)])
         return slope.xreplace(dict(zip(names.values(), self.cov)))
 
     def _moved(self, name: sp.Symbol) -> list[sp.Expr]:
         """What moving breaks add to ∂⟨f⟩/∂p: -∂b/∂p ⟨jump · δ(z_i - b)⟩ for each jump of f."""
         filled, out = _filled(self.args[3]), []
-        for i in range(self.n):
+        for i in range(self.dimension):
             for b, step in _jumps(self.args[0].expr, i):
                 slope = b.diff(name).xreplace(filled)
                 if slope != 0:
@@ -240,7 +242,7 @@ class Average(Node):
 
     def _weak(self, f: sp.Expr, i: int) -> list[sp.Expr]:
         """⟨∂_i f⟩ in the weak sense: the classical part and Σ_b p(b) ⟨jump f(b, ·) | z_i = b⟩."""
-        return [average(_d(f, i, self.n), self.cov, self.mean), *[delta for _, delta in self._deltas(f, i)]]
+        return [average(_d(f, i, self.dimension), self.cov, self.mean), *[delta for _, delta in self._deltas(f, i)]]
 
     def _deltas(self, f: sp.Expr, i: int, without: sp.Expr | None = None) -> list[tuple[sp.Expr, sp.Expr]]:
         """(b, ⟨jump · δ(z_i - b)⟩) for each jump of f in z_i but at `without`."""
@@ -252,13 +254,13 @@ class Average(Node):
     def weak_mixed(self, i: int, j: int) -> sp.Expr:
         """⟨∂_i∂_j f⟩ in the weak sense, i ≠ j: smooth part, one δ in either variable, and δ in both."""
         f = self.integrand
-        total = [average(_d(_d(f, i, self.n), j, self.n), self.cov, self.mean)]
+        total = [average(_d(_d(f, i, self.dimension), j, self.dimension), self.cov, self.mean)]
         for b, step in _jumps(f, i):
-            total.append(delta_average(_d(step, j, self.n), {i: b}, self.cov, self.mean))
+            total.append(delta_average(_d(step, j, self.dimension), {i: b}, self.cov, self.mean))
             for c, corner in _jumps(step, j):
                 total.append(delta_average(corner, {i: b, j: c}, self.cov, self.mean))
         for c, step in _jumps(f, j):
-            total.append(delta_average(_d(step, i, self.n), {j: c}, self.cov, self.mean))
+            total.append(delta_average(_d(step, i, self.dimension), {j: c}, self.cov, self.mean))
         return sp.Add(*total)
 
     # ------------------------------------------------------------------------------------------------ values
@@ -294,7 +296,7 @@ class Average(Node):
             )
         return found
 
-    def size(self) -> arb:
+    def coarse_ball(self) -> arb:
         """A ball of few digits, as bounds of slopes need them, by integration before any closed form: those of squares
         of high derivatives have thousands of terms."""
         try:
@@ -310,7 +312,7 @@ class Average(Node):
             raise MeanFieldError(
                 f"A value of {self} is not available: {sorted(map(str, self.free_symbols))} are not numbers yet."
             )
-        if any(self.covariance(i, i).is_negative for i in range(self.n)):
+        if any(self.covariance(i, i).is_negative for i in range(self.dimension)):
             raise MeanFieldError(f"{self} has a negative variance; K must be ≥ 0.")
         reduced = self.reduced()
         if not isinstance(reduced, Average):
@@ -325,7 +327,7 @@ class Average(Node):
         return exact if exact is not None else enclosure.average(reduced.integrand, reduced.cov, reduced.mean, digits)
 
     def settled(self) -> float | None:
-        if self.n > 1 or not self.is_number:
+        if self.dimension > 1 or not self.is_number:
             return None
         try:
             value = balls.certified(self, _SETTLED)
@@ -336,7 +338,7 @@ class Average(Node):
     def _closed_ball(self, digits: int) -> arb | None:
         # over the symbol K where that is possible: one compiled form serves every K, and SymPy is not made to take
         # square roots of long rationals apart
-        plain = self.n == 1 and self.mean == (sp.S.Zero,)
+        plain = self.dimension == 1 and self.mean == (sp.S.Zero,)
         form = _closed_symbolic(Average(self.args[0], (K,), (0,), self.args[3]) if plain else self)
         if form is None:
             return None
@@ -352,7 +354,7 @@ class Average(Node):
 
     def reduced(self) -> sp.Expr:
         """The same average with fully correlated variables (numeric |c| = 1) merged into one; self otherwise."""
-        if self.n != 2 or not self.is_number:
+        if self.dimension != 2 or not self.is_number:
             return self
         a, ab, b = self.cov
         if sp.simplify(a * b - ab**2) != 0:
@@ -393,13 +395,13 @@ class Average(Node):
     # ------------------------------------------------------------------------------------------------ compiled form
 
     def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
-        if self.n == 1 and self.mean[0] != 0:
+        if self.dimension == 1 and self.mean[0] != 0:
             return self._centred()
-        if self.n > 2 or any(m != 0 for m in self.mean):
+        if self.dimension > 2 or any(m != 0 for m in self.mean):
             raise MeanFieldError(
                 f"{shown(self)} is not an average over one or two centred Gaussians; it is derived, but not compiled."
             )
-        plain = (K,) if self.n == 1 else (K_aa, K_ab, K_bb)
+        plain = (K,) if self.dimension == 1 else (K_aa, K_ab, K_bb)
         body, _, mean, params = self.args
         body = Integrand(in_digits(body.expr))
         if params:  # values that come with each layer: the node over its variances and its own dummies
@@ -421,8 +423,8 @@ class Average(Node):
     # ------------------------------------------------------------------------------------------------ printing
 
     def _names(self) -> dict[sp.Symbol, sp.Symbol]:
-        plain = self.n == 1
-        names = [z] if plain else sp.symbols("z_a z_b z_c z_d", real=True)[: self.n]
+        plain = self.dimension == 1
+        names = [z] if plain else sp.symbols("z_a z_b z_c z_d", real=True)[: self.dimension]
         return dict(zip(Z, names))
 
     def _sympystr(self, printer: Printer) -> str:
@@ -547,7 +549,7 @@ def independent(e: sp.Expr) -> sp.Expr:
     """An expression with ⟨f(z_a) g(z_b)⟩ of two independent variables written as ⟨f⟩⟨g⟩."""
     swap = {}
     for node in e.atoms(Average):
-        if node.n == 2 and node.cov[1] == 0 and node.integrand.is_Mul:
+        if node.dimension == 2 and node.cov[1] == 0 and node.integrand.is_Mul:
             other, own = node.integrand.as_independent(Z[0], as_Add=False)
             if not own.has(Z[1]):
                 f, g = average(own, node.cov[0], node.mean[:1]), other.xreplace({Z[1]: Z[0]})

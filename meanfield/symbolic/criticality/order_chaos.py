@@ -154,7 +154,7 @@ def _positive(e: sp.Expr) -> sp.Expr:
 
 def _named(node: Node) -> sp.Dummy:
     """A symbol for an average, > 0 where its integrand is seen to be nowhere below 0."""
-    signs = segments(node.integrand) if isinstance(node, Average) and node.n == 1 else None
+    signs = segments(node.integrand) if isinstance(node, Average) and node.dimension == 1 else None
     return sp.Dummy(**({"positive": True} if signs and all(s >= 0 for s, *_ in signs) else {"real": True}))
 
 

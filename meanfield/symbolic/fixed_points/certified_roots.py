@@ -100,7 +100,7 @@ def _compiled(expr: sp.Expr):
     """The averages in expr that depend on K (outer ones, where a variance holds others), and expr as a function of K
     and of them."""
     nodes = sorted((n for n in outermost(expr) if n.free_symbols & {K}), key=str)
-    moving = [n for n in nodes if n.n > 1 or n.mean != (sp.S.Zero,) or any(p.has(K) for p in n.args[3])]
+    moving = [n for n in nodes if n.dimension > 1 or n.mean != (sp.S.Zero,) or any(p.has(K) for p in n.args[3])]
     if moving:
         raise MeanFieldError(
             f"{shown(moving[0])} is not over one centred Gaussian of variance K alone (a maximum over nodes, a mean "
@@ -149,7 +149,7 @@ def _node(node: Average, lo: sp.Expr, hi: sp.Expr, digits: int) -> arb:
     moved = p.diff().map(lambda e: (Z[0] * e) ** 2).expr
     second = average(moved, K).subs(K, hi)
     try:
-        size = second.size() if isinstance(second, Average) else balls.certified(second, 15)
+        size = second.coarse_ball() if isinstance(second, Average) else balls.certified(second, 15)
     except InfiniteAverage:  # |z|^{-3/5} has an average, its square has none: the closed form bounds it
         try:
             form = node.closed_form()

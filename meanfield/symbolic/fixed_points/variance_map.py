@@ -66,7 +66,7 @@ def at_zero_value(step: sp.Expr) -> sp.Expr | None:
 
 def inner_at_zero(node: Average) -> sp.Expr | None:
     """The limit K → 0+ of an average whose variance is the moment of an inner Dense; None for others."""
-    if node.n > 1 or node.cov == (K,) or any(p.has(K) for p in node.args[3]):
+    if node.dimension > 1 or node.cov == (K,) or any(p.has(K) for p in node.args[3]):
         return None
     variance = at_zero_value(sp.expand(node.cov[0]))
     if variance is None:
@@ -89,7 +89,7 @@ def moments_only(step: sp.Expr) -> bool:
 def shared_variance(gain: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
     """(α, β) where every average is over one variance αK + β other than K, α > 0 and β ≥ 0 (behind a Dense of z)."""
     nodes = [n for n in outermost(gain) if n.has(K)]
-    if not nodes or len({n.cov for n in nodes}) > 1 or nodes[0].n > 1 or nodes[0].cov == (K,):
+    if not nodes or len({n.cov for n in nodes}) > 1 or nodes[0].dimension > 1 or nodes[0].cov == (K,):
         return None
     (v,) = nodes[0].cov
     v = sp.expand(v)

@@ -105,7 +105,7 @@ def by_blocks(d: Drive, with_skip: bool, ends_in_dense: bool) -> tuple[np.ndarra
     for factor in FIRST_GAINS:  # of the input layer: where K is repelled, from farther in or farther out
         d.gains = start.copy()
         d.gains[0] *= factor
-        gains, good, total = _tilted(d, with_skip, ends_in_dense)
+        gains, good, total = _towards_one(d, with_skip, ends_in_dense)
         found.append((abs(total), gains, good))
         if abs(total) <= ENOUGH or not good:
             break
@@ -114,23 +114,23 @@ def by_blocks(d: Drive, with_skip: bool, ends_in_dense: bool) -> tuple[np.ndarra
     return gains, good
 
 
-def _tilted(d: Drive, with_skip: bool, ends_in_dense: bool) -> tuple[np.ndarray, bool, float]:
+def _towards_one(d: Drive, with_skip: bool, ends_in_dense: bool) -> tuple[np.ndarray, bool, float]:
     """(gains, whether all were found, log J^{1,L}) of the common log J^{l,l+1} with J^{1,L} nearest to 1."""
     known: list[tuple[float, float]] = []
-    tilt = 0.0
+    target = 0.0
     for _ in range(SWEEPS):
         d.trace.clear()
-        gains, good, total = one_sweep(d, with_skip, ends_in_dense, tilt)
-        known.append((tilt, total))
+        gains, good, total = one_sweep(d, with_skip, ends_in_dense, target)
+        known.append((target, total))
         if abs(total) <= NEAR or not good:
             break
         slope = len(gains) - 1.0
         if len(known) > 1 and known[-1][0] != known[-2][0]:
             slope = max((known[-1][1] - known[-2][1]) / (known[-1][0] - known[-2][0]), slope)
-        new = max(-SHARED_GAIN, min(SHARED_GAIN, tilt - total / slope))
-        if new == tilt:
+        new = max(-SHARED_GAIN, min(SHARED_GAIN, target - total / slope))
+        if new == target:
             break
-        tilt = new
+        target = new
     return gains, good, total
 
 
@@ -162,8 +162,8 @@ class Unknown:
         return new_z, both, log_mean_square(both[self.followed :])
 
 
-def one_sweep(d: Drive, with_skip: bool, ends_in_dense: bool, tilt: float) -> tuple[np.ndarray, bool, float]:
-    """(gains with log J^{l,l+1} = tilt, block after block, whether all were found, log J^{1,L}).
+def one_sweep(d: Drive, with_skip: bool, ends_in_dense: bool, target: float) -> tuple[np.ndarray, bool, float]:
+    """(gains with log J^{l,l+1} = target, block after block, whether all were found, log J^{1,L}).
 
     Without skip J is a_w² times what it is at a_w = 1, so each block is one division; with a skip (or a norm behind
     the Dense) its one unknown, the gain of the branches, is searched for.
@@ -176,10 +176,10 @@ def one_sweep(d: Drive, with_skip: bool, ends_in_dense: bool, tilt: float) -> tu
         one = Unknown(d, layer, z, np.concatenate([t, d.directions(layer - 1, z)]), len(t), with_skip)
         new_z, both, at_one = one.measured(1.0)
         if not with_skip and ends_in_dense and math.isfinite(at_one):
-            g, log_J = math.exp((tilt - at_one) / 2), tilt
+            g, log_J = math.exp((target - at_one) / 2), target
             new_z, both = d.instance.block(layer, z, None, one.put(g))[0], g * both
         else:
-            root = zero(lambda x, one=one: one.measured(x)[2] - tilt)  # type: ignore[misc]
+            root = zero(lambda x, one=one: one.measured(x)[2] - target)  # type: ignore[misc]
             good &= root is not None
             g = 1.0 if root is None else root
             new_z, both, log_J = one.measured(g)

@@ -266,11 +266,11 @@ def test_heat_equations():
     ):  # fmt: skip
 
         def value(at, node=node):
-            return number(node.kind, T, float(node.variance.subs(x, at)), float(node.distance.subs(x, at)))
+            return number(node.which, T, float(node.variance.subs(x, at)), float(node.distance.subs(x, at)))
 
         def slope(e):
             e = e.subs(x, sp.Rational(3, 2))
-            nodes = {n: number(n.kind, T, float(n.variance), float(n.distance)) for n in e.atoms(Overlap)}
+            nodes = {n: number(n.which, T, float(n.variance), float(n.distance)) for n in e.atoms(Overlap)}
             return float(e.xreplace(nodes))
 
         assert_close(quotient(lambda e, value=value: value(1.5 + e)), slope(node.diff(x)), 1e-8)

@@ -236,7 +236,7 @@ def test_the_slope_between_two_inputs():
     """∂⟨φφ⟩/∂K_ab, which J_ab follows: an average over one input where the other stands at a jump was not compiled."""
     theory = mf.derive(SHRINK)
     slope = theory.equal_norms["J_ab"]
-    (node,) = (a for a in slope.atoms(Average) if a.n == 1)
+    (node,) = (a for a in slope.atoms(Average) if a.dimension == 1)
     assert node.mean[0] != 0
     plain, variables = node.over_symbols()
     source = direct.direct(plain, "f")

@@ -265,7 +265,7 @@ def _gap(ranges) -> tuple[float, float]:
 @doing("tables of averages")
 def _checked_table(expr, span: tuple[float, float] = EVERY_K):
     nodes = sorted(expr.atoms(Average), key=str)
-    if any(n.n != 1 or n.cov != (K,) or n.mean != (sp.S.Zero,) for n in nodes):
+    if any(n.dimension != 1 or n.cov != (K,) or n.mean != (sp.S.Zero,) for n in nodes):
         raise MeanFieldError(
             f"{expr} holds an average that is not over one centred Gaussian of variance K; it cannot be tabulated."
         )

@@ -81,7 +81,7 @@ def pair(expr: sp.Expr, name: str = "g") -> LoweredPair:
     if box == (0.0, math.inf):
         whole = f"{direct}def {name}({SIGNATURE}):\n    return {name}_closed({SIGNATURE})\n"
         return LoweredPair(name, whole, "closed form everywhere", closed=True)
-    if direct and not any(n.n == 2 for n in expr.atoms(Average)):  # no average at all: the density of a jump's slope
+    if direct and not any(n.dimension == 2 for n in expr.atoms(Average)):  # no average: the density of a jump's slope
         whole = f"{direct}def {name}({SIGNATURE}):\n    return {name}_closed({SIGNATURE})\n"
         return LoweredPair(name, whole, "closed form everywhere", closed=True)
     node = _only_node(expr)
@@ -151,7 +151,7 @@ def _float(x: float) -> str:
 
 
 def _only_node(expr: sp.Expr) -> Average:
-    nodes = [n for n in expr.atoms(Average) if n.n == 2]
+    nodes = [n for n in expr.atoms(Average) if n.dimension == 2]
     if len(nodes) != 1 or nodes[0].cov != (K_aa, K_ab, K_bb) or expr.atoms(Average) != {nodes[0]}:
         raise MeanFieldError(
             f"{expr} is not one two-input average over (K_aa, K_ab, K_bb) times a constant; it cannot be lowered yet."
@@ -166,7 +166,7 @@ def _closed_box(form, expr) -> tuple[float, float] | None:
     if not {K_aa, K_bb} <= form.free_symbols | {K_ab} and not form.has(K_ab):
         return 0.0, math.inf
     scope = printing.interpret(closed_text(form, "f"), "f")
-    nodes = [n for n in expr.atoms(Average) if n.n == 2]
+    nodes = [n for n in expr.atoms(Average) if n.dimension == 2]
     scales = _scales(nodes[0]) if len(nodes) == 1 else dict.fromkeys(GRID, None)
     exact = form.xreplace({a: rational(a) for a in form.atoms(Average, Root) if a.is_number})  # evaluated once
     good: dict[tuple[int, int], bool] = {}

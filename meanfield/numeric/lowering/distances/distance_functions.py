@@ -110,9 +110,9 @@ def _slope(functions: Functions, e: sp.Expr) -> str:
         swap = {}
         for node in sorted(e.atoms(Average), key=str):
             plain, variables = node.over_symbols()
-            own = untabled(functions, plain, variables) if node.n == 1 else functions.of(plain, variables)
+            own = untabled(functions, plain, variables) if node.dimension == 1 else functions.of(plain, variables)
             arguments = [code(sp.sympify(v)) for v in variables]
-            if node.n == 2:
+            if node.dimension == 2:
                 arguments.insert(3, "sine2")
             swap[node] = sp.Symbol(f"{own}({', '.join(arguments)})", real=True)
         name = functions.name(e, "pair")

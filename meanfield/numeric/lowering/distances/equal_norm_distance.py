@@ -249,7 +249,7 @@ def _slope(slope: sp.Expr, V: float, gap: float) -> float:
     at = {K: sp.Rational(V), distance: 2 * sp.Rational(V) * sp.Rational(gap)}
     found = {}
     for a in slope.atoms(Average):
-        if a.n == 2:
+        if a.dimension == 2:
             found[a] = pair_check.average(planes.plan(a), V, V, 1 - gap, math.sqrt(gap * (2 - gap)), True)
         else:
             found[a] = _given(a.integrand, *(float(sp.N(e.subs(at), 20)) for e in (a.cov[0], a.mean[0])))

@@ -156,9 +156,9 @@ def _lowered(functions: Functions, shape: Overlap, written: Sequence[sp.Expr]) -
     T, two = int(shape.entries), shape.distance != 0
     found = tables(T)
     held = found.pairs if two else found.alone
-    if shape.kind not in held:
+    if shape.which not in held:
         raise MeanFieldError(f"{shape} is derived, but not compiled.")
-    error = found.errors[f"{shape.kind}_{2 if two else 1}"]
+    error = found.errors[f"{shape.which}_{2 if two else 1}"]
     require_usable(shape, error)
     note = f"{name}({'V, D' if two else 'V'}) = {shape}: table, measured error {error:.0e}"
-    functions.add(name, text(T, shape.kind, two, name), note, error, 0.0, table=held[shape.kind])
+    functions.add(name, text(T, shape.which, two, name), note, error, 0.0, table=held[shape.which])

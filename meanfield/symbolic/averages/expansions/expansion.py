@@ -61,7 +61,7 @@ def _law(expr: sp.Expr, order: int, end: int) -> Law:
     expr = sp.expand(expr)
     nodes = sorted((n for n in outermost(expr) if n.has(K)), key=str)
     for n in nodes:
-        if n.n > 1 or n.mean != (sp.S.Zero,) or n.integrand.has(K):
+        if n.dimension > 1 or n.mean != (sp.S.Zero,) or n.integrand.has(K):
             raise MeanFieldError(f"{n} is not a centred average over K; its expansion is not known.")
     last = sp.Integer(order) if end > 0 else sp.S.Half - order  # the last power that is wanted
     reach, inner, before = sp.Integer(order + 1), order, None

@@ -77,7 +77,7 @@ class Overlap(Node):
         return self.args[2]
 
     @property
-    def kind(self) -> str:
+    def which(self) -> str:
         return KINDS[int(self.args[3])]
 
     @property
@@ -91,7 +91,7 @@ class Overlap(Node):
         return type(self)(self.entries, self.variance, self.distance if distance is None else distance, kind)
 
     def _eval_is_positive(self) -> bool | None:
-        return True if self.kind in (VALUE, SLOPE, QUOTIENT, ENTROPY, GROWTH) else None
+        return True if self.which in (VALUE, SLOPE, QUOTIENT, ENTROPY, GROWTH) else None
 
     def over_symbols(self) -> tuple[sp.Expr, tuple[sp.Expr, ...]]:
         if not self.entries.is_Integer:
@@ -99,16 +99,16 @@ class Overlap(Node):
                 f"{shown(self)} is a softmax over {shown(self.entries)} tokens, which has no value; give a number."
             )
         if self.distance == 0:
-            return type(self)(self.entries, K, sp.S.Zero, self.kind), (self.variance,)
-        return type(self)(self.entries, K, distance, self.kind), (self.variance, self.distance)
+            return type(self)(self.entries, K, sp.S.Zero, self.which), (self.variance,)
+        return type(self)(self.entries, K, distance, self.which), (self.variance, self.distance)
 
     def doit(self, **hints: object) -> sp.Expr:
         """The closed form, in averages over two Gaussians, where T = 2; itself elsewhere."""
         V, C = self.variance, self.variance - self.distance
-        if self.entries != 2 or self.kind not in (VALUE, SLOPE) or self.distance == 0:
+        if self.entries != 2 or self.which not in (VALUE, SLOPE) or self.distance == 0:
             return self
         law = (2 * V, 2 * C, 2 * V)
-        if self.kind == VALUE:
+        if self.which == VALUE:
             return sp.S.Half + average(sp.tanh(Z[0] / 2) * sp.tanh(Z[1] / 2), law) / 2
         return average((1 - sp.tanh(Z[0] / 2) ** 2) * (1 - sp.tanh(Z[1] / 2) ** 2), law) / 4
 
@@ -119,30 +119,30 @@ class Overlap(Node):
         V, D = (str(sp.N(x, int(bits / 3.3) + 5)) for x in (self.variance, self.distance))
         if not 0 <= float(D) <= 2 * float(V) * (1 + 1e-15):
             raise MeanFieldError(f"{shown(self)} has a covariance of modulus above its variance.")
-        return sp.Float(digits(self.kind, int(self.entries), V, D, bits), precision=prec)
+        return sp.Float(digits(self.which, int(self.entries), V, D, bits), precision=prec)
 
     def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
         V, D = self.variance, self.distance
         by_v, by_d = V.diff(symbol), D.diff(symbol)
         if by_v == 0 and by_d == 0:
             return sp.S.Zero
-        if self.kind == VALUE and D == 0:
+        if self.which == VALUE and D == 0:
             return by_v * self.of(GROWTH)
-        if self.kind == VALUE:
+        if self.which == VALUE:
             return by_v * (self.of(BY_V) + self.of(SLOPE)) - by_d * self.of(SLOPE)
-        if self.kind == QUOTIENT:
+        if self.which == QUOTIENT:
             along = self.of(GROWTH) - self.of(BY_V) - self.of(SLOPE)
             return (by_v * along + by_d * (self.of(SLOPE) - self)) / D
-        if self.kind == ENTROPY:
+        if self.which == ENTROPY:
             return by_v * (V * self.of(GROWTH) - (1 - self.of(VALUE)) / 2)
         return sp.Derivative(self, symbol, evaluate=False)  # of second order: it prints, and has no digits
 
     def _sympystr(self, printer: Printer) -> str:
-        return _TEXT[self.kind][0].format(**{k: printer._print(e) for k, e in self._named().items()})
+        return _TEXT[self.which][0].format(**{k: printer._print(e) for k, e in self._named().items()})
 
     def tex_inside(self) -> Typeset:
         def ends(body: str, write: Write) -> str:
-            return _TEXT[self.kind][1].format(**{k: write(e) for k, e in self._named().items()})
+            return _TEXT[self.which][1].format(**{k: write(e) for k, e in self._named().items()})
 
         return self.variance, ends
 

@@ -168,7 +168,7 @@ class _OfMaximum:
         return int(self.args[-2])
 
     @property
-    def kind(self) -> int:
+    def which(self) -> int:
         return int(self.args[-1])
 
 
@@ -200,7 +200,7 @@ class MaxProduct(_OfMaximum, Node):
     def means(self) -> tuple[sp.Expr, sp.Expr]:
         """⟨max φ⟩ at each input."""
         a, _, b = self.cov
-        first, second = (maximum_mean(pieces(self.function, Z[0]), self.kind, self.nodes, v) for v in (a, b))
+        first, second = (maximum_mean(pieces(self.function, Z[0]), self.which, self.nodes, v) for v in (a, b))
         return first, second
 
     def _eval_evalf(self, prec: int) -> None:
@@ -256,17 +256,17 @@ class MaxDistanceRatio(_OfMaximum, DistanceRatio):
 
     @property
     def second(self) -> sp.Expr:
-        return maximum_mean(pieces(self.function, Z[0]).map(lambda e: e**2), self.kind, self.nodes, self.variance)
+        return maximum_mean(pieces(self.function, Z[0]).map(lambda e: e**2), self.which, self.nodes, self.variance)
 
     @property
     def product(self) -> sp.Expr:
         cov = self.variance, self.variance - self.distance / 2, self.variance
-        return MaxProduct(self.args[0], cov, self.nodes, self.kind)
+        return MaxProduct(self.args[0], cov, self.nodes, self.which)
 
     @property
     def slope(self) -> sp.Expr:
         f = pieces(self.function, Z[0])
-        return sp.oo if f.jumps() else maximum_mean(f.diff().map(lambda e: e**2), self.kind, self.nodes, self.variance)
+        return sp.oo if f.jumps() else maximum_mean(f.diff().map(lambda e: e**2), self.which, self.nodes, self.variance)
 
     def separation(self) -> sp.Expr:
         return MaxSeparation(*self.args)
@@ -277,12 +277,12 @@ class MaxDistanceRatio(_OfMaximum, DistanceRatio):
         f, n, V = pieces(self.function, Z[0]), self.nodes, self.variance
         slope = f.diff()
         density = sp.exp(-(Z[0] ** 2) / (2 * V)) / sp.sqrt(2 * sp.pi * V)
-        shared = maximum_mean(slope.map(lambda e: e**2 * density), self.kind, n - 1, V) / (n - 1)
-        sides = 2 if abs(self.kind) == 2 else 1
+        shared = maximum_mean(slope.map(lambda e: e**2 * density), self.which, n - 1, V) / (n - 1)
+        sides = 2 if abs(self.which) == 2 else 1
         half = -2 / sp.sqrt(sp.pi) * sp.binomial(n, 2) * sides * shared
-        shift, sign, scale = _DISTRIBUTIONS[self.kind]
+        shift, sign, scale = _DISTRIBUTIONS[self.which]
         for b, step in slope.jumps():
-            e = sp.erf(b / sp.sqrt(2 * V)) if abs(self.kind) == 1 else abs(sp.erf(b / sp.sqrt(2 * V)))
+            e = sp.erf(b / sp.sqrt(2 * V)) if abs(self.which) == 1 else abs(sp.erf(b / sp.sqrt(2 * V)))
             often = n * (scale * (shift + sign * e)) ** (n - 1)
             half -= step**2 * sp.exp(-(b**2) / (2 * V)) / (2 * sp.pi * sp.sqrt(V)) * often
         return {sp.S.Zero: self.slope, sp.S.Half: sp.Rational(2, 3) * half}
@@ -292,7 +292,7 @@ class MaxDistanceRatio(_OfMaximum, DistanceRatio):
 
     def parts(self) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
         """⟨f²⟩ over K, and product and slope over (K_aa, K_ab, K_bb)."""
-        pair = MaxProduct(self.args[0], (K_aa, K_ab, K_bb), self.nodes, self.kind)
+        pair = MaxProduct(self.args[0], (K_aa, K_ab, K_bb), self.nodes, self.which)
         return self.second, pair, pair.slope
 
     def _difference(self, printer: Printer) -> str:

@@ -33,7 +33,7 @@ class UnequalDistanceRatio(DistanceRatio):
     digits do not: compiled forms read it, `doit()` and `evalf(n)` the definition.
     """
 
-    kind = "unequal_distance_ratio"
+    which = "unequal_distance_ratio"
 
     def __new__(
         cls, body: Integrand, A: sp.Expr, B: sp.Expr, distance: sp.Expr, norm_angle: sp.Expr, params: sp.Tuple = _NONE
@@ -62,7 +62,7 @@ class UnequalDistanceRatio(DistanceRatio):
     @property
     def paired(self) -> Paired | None:
         A, B = self.variances
-        return Paired(self.kind, self.function, self.variances, (A, self.distance, B, self.norm_angle))
+        return Paired(self.which, self.function, self.variances, (A, self.distance, B, self.norm_angle))
 
     @property
     def square(self) -> sp.Expr:
@@ -108,7 +108,7 @@ class DirectionRatio(UnequalDistanceRatio):
     """2(√⟨f²⟩_A √⟨f²⟩_B - ⟨f f⟩)/Δ over Gaussians of variances A, B with ⟨(z_a - z_b)²⟩ = Δ: the part of directions in
     the distance of f's. Build it with `direction_ratio`."""
 
-    kind = "direction_ratio"
+    which = "direction_ratio"
 
     def definition(self) -> sp.Expr:
         if self.is_ratio and self.distance == 0:
