@@ -16,10 +16,10 @@ from .base.answers.results import Solution as Solution
 from .base.answers.results import Status as Status
 from .base.answers.saved import load as load
 from .comparison.check import check as check
-from .comparison.check import measure as measure
-from .comparison.check import measure_critical_line as measure_critical_line
-from .comparison.check import measure_criticality as measure_criticality
-from .comparison.check import measure_pairs as measure_pairs
+from .comparison.measure import measure as measure
+from .comparison.measure import measure_critical_line as measure_critical_line
+from .comparison.measure import measure_criticality as measure_criticality
+from .comparison.measure import measure_pairs as measure_pairs
 from .functions.activations import Activation as Activation
 from .functions.activations import activation as activation
 from .functions.activations import activations as activations

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.arguments import (
-    choice,
-    count_of,
-    finite,
-    guess,
-    meant,
-    one_point,
-    refuse_not_real,
-    scalar,
-    shown,
-    validated,
-)
+from meanfield.base.arguments import choice, one_point, scalar, shown, validated
 from meanfield.base.arguments import names as names_of
 from meanfield.base.progress import watched
 from meanfield.base.quantities import (
@@ -36,7 +23,6 @@ from meanfield.base.quantities import (
     MEASURED,
     QUANTITIES,
     QUOTIENTS,
-    differentials,
     independent_recursions,
     of_two,
 )
@@ -44,52 +30,27 @@ from meanfield.base.words import unknown
 from meanfield.comparison.allowances import compare, narrower, narrower_layers
 from meanfield.comparison.check_report import THRESHOLD, Report, Row
 from meanfield.comparison.finite_width_allowance import FiniteWidthCorrections, corrections
-from meanfield.empirical import (
-    CriticalityEstimate,
-    EnsembleResult,
-    MeasuredLine,
-    PairStatistics,
-    ScalarPair,
-    run_ensemble,
-)
-from meanfield.empirical import measure_critical_line as _measure_critical_line
-from meanfield.empirical import measure_criticality as _measure_criticality
-from meanfield.empirical import measure_pairs as _measure_pairs
+from meanfield.comparison.network_settings import LAZY_FROM, given_to, is_uniform, pairs_of
+from meanfield.empirical import EnsembleResult, run_ensemble
 from meanfield.empirical.ensemble.parallel import check_workers
-from meanfield.empirical.functions.reference_functions import names as reference_names
-from meanfield.empirical.functions.tabulated import Tabulated, tabulated
-from meanfield.empirical.functions.user_formulas import from_formula, has_switches
 from meanfield.empirical.network.network import SAMPLERS, widths_of
 from meanfield.empirical.network.operations.checks import integer, networks_of, per_layer, probes_of, seed_of
 from meanfield.empirical.observables.wanted import PROBES
-from meanfield.functions.activations import Activation, activation
-from meanfield.functions.reading.callables import UnreadableFunction, named, values_of
-from meanfield.functions.reading.formula import formula
 from meanfield.networks.attention import Attention
-from meanfield.networks.folds import activations_of, dense_of, fold, parts, symbols_in, with_activations
-from meanfield.networks.records import OWN, Block, Network, Param, Projection
+from meanfield.networks.folds import dense_of, fold, parts
+from meanfield.networks.records import Block, Network, Param, Projection
 from meanfield.symbolic.recursions.naming import describe
 from meanfield.theory.derivation import theory_and_values
-from meanfield.theory.queries.given_values import decided, deviations, double, numbered, of_widths, symbols_of
+from meanfield.theory.queries.given_values import decided, numbered, of_widths
 from meanfield.theory.queries.parameter_points import ParameterPoint
 from meanfield.theory.theory import Theory
 
-__all__ = [
-    "THRESHOLD",
-    "Report",
-    "Row",
-    "check",
-    "compare",
-    "measure_critical_line",
-    "measure_criticality",
-    "measure_pairs",
-]
-LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
-
+__all__ = ["THRESHOLD", "Report", "Row", "check", "compare"]
 
 SEEN = 32  # inputs from which on half and a quarter of a batch say what a finite batch adds
 ONE = tuple(n for n, q in QUANTITIES.items() if q.measured and independent_recursions(n) and not (q.order or of_two(n)))
 TWO = tuple(n for n in MEASURED if of_two(n) and n in (*CARRIED, *QUOTIENTS))  # spreads are those of a batch
+
 
 @validated
 def check(
@@ -184,7 +145,7 @@ def check(
     if "J0" in names and input_dimension is None:
         raise MeanFieldError("A check of J0 is not available: give the input dimension N_0 as input_dimension=.")
     layered = _ndim(sigma_w, "sigma_w") > 0 or _ndim(sigma_b, "sigma_b") > 0
-    if sampler is None and max(widths) >= LAZY_FROM and _is_uniform(theory.block):
+    if sampler is None and max(widths) >= LAZY_FROM and is_uniform(theory.block):
         raise MeanFieldError(
             f"Uniform weights are drawn entry by entry, which is slow at width {max(widths)}; take a smaller one, such "
             "as width=500, or say sampler='explicit'."
@@ -225,10 +186,10 @@ def check(
         raise MeanFieldError(f"The checkpoint of a check is a folder, but {folder} is a file; name another one.")
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-    pairs = _pairs(theory, values=parameters)
+    pairs = pairs_of(theory, values=parameters)
 
     record = Network(theory.block, theory.first)
-    given = _given(record, parameters | hidden)
+    given = given_to(record, parameters | hidden)
 
     def ensemble(order: int, n: int | tuple[int, ...], tell: Callable[[int, int], None] | None) -> EnsembleResult:
         total = networks * (1 + len(others))
@@ -299,139 +260,18 @@ def check(
     return Report(f"Check of {describe(theory.block)}", settings, tuple(rows), log_scale, tuple(notes))
 
 
-@validated
-def measure(
-    network: Any, *, sigma_w: Any = None, sigma_b: Any = None, layerwise: bool = False, **settings: Any
-) -> EnsembleResult:
-    """Any quantity of finite networks, with its standard error: K, J, Theta, V, A, B, D, F, P ... U, gradients (of
-    a loss by class, too), class fractions; nothing analytic is used.
-
-    network: a `Theory`, an architecture record, or what `derive` takes, with its keywords, or a function of one real
-    number that nothing reads (a torch module): networks then hold a table of its values, and the answer says so
-    (`note`). sigma_w, sigma_b: one number, or with layerwise=True one per layer; left out where the record says what
-    they are. settings: numbers for
-    symbols of the network (mu=0.5), and width, depth, networks, quantities, sampler (lazy from width 2000 on, but for
-    uniform weights), lambda_w, lambda_b, probes, inputs, executor, checkpoint, ... as in
-    `meanfield.empirical.run_ensemble`.
-
-    >>> run = measure("z*erf(z)", sigma_w=1, sigma_b=0.1, width=40, depth=3, networks=30, quantities=("K", "V"))
-    >>> run.estimate("K").mean.shape, run.estimate("V").mean.shape
-    ((3,), (3, 1, 1, 1, 1))
-    """
-    rates = {k: settings.get(k) for k in ("lambda_w", "lambda_b")}
-    one_point({"sigma_w": sigma_w, "sigma_b": sigma_b, **rates}, layerwise)
-    asked = set(() if settings.get("quantities") is None else names_of(settings["quantities"], "quantities"))
-    higher = differentials(asked) > 1
-    block, numbers = record_and_settings(run_ensemble, network, sigma_w, sigma_b, settings, higher)
-    refuse_not_real(numbers["width"], "width")
-    widths = np.ravel(np.asarray(numbers["width"], dtype=object)).tolist()
-    widest = max((n for w in widths if isinstance(n := count_of(w), int | float)), default=0)
-    if widest >= LAZY_FROM and not differentials(asked) and not _is_uniform(block):
-        numbers.setdefault("sampler", "lazy")
-    with watched(numbers.pop("progress", None), "networks") as bar:
-        found = run_ensemble(block, progress=bar, **numbers)
-    notes = [f"activation: {one}" for one in activations_of(block) if isinstance(one, Tabulated)]
-    return replace(found, note="; ".join([*notes, *filter(None, (found.note,))])) if notes else found
 
 
-@validated
-def measure_criticality(
-    network: Any, *, sigma_w: Any = None, sigma_b: Any = None, **settings: Any
-) -> CriticalityEstimate:
-    """χ = J^{L-2,L-1} of explicit networks by random probes, with its standard error: is this architecture critical?
-
-    network: as in `measure`; nothing analytic about it is used.
-    settings: width, depth L (blocks), networks, probes, seed, sampler, input_norm, threads as in
-    `meanfield.empirical.measure_criticality`. χ > 1: chaotic, χ < 1: ordered; the two sides of a critical line have
-    opposite signs of χ - 1. The bias is of order 1/width. Source: [partial_jacobians] Prop. 2.6.
-
-    >>> found = measure_criticality("tanh", sigma_w=0.7, sigma_b=0.1, width=64, depth=10, networks=20)
-    >>> found.phase
-    'ordered'
-    """
-    block, numbers = record_and_settings(_measure_criticality, network, sigma_w, sigma_b, settings)
-    with watched(numbers.pop("progress", None), "networks") as bar:
-        return _measure_criticality(block, progress=bar, **numbers)
 
 
-@validated
-def measure_critical_line(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> MeasuredLine:
-    """The edge of chaos of finite networks: the σ_w² at which J^{1,l} does not depend on l, with its standard error;
-    for one σ_b or several. Nothing analytic is used.
-
-    network: as in `measure`. sigma_w: three values or more to
-    scan, on both sides of the edge. settings: width (1000), depth (31), networks (8), probes, first, seed, sampler,
-    input_norm, threads as in `meanfield.empirical.measure_critical_line`. Source: [bias_and_trainability] Sec. 4.
-
-    >>> found = measure_critical_line("tanh", sigma_w=[1.2, 1.4, 1.6], sigma_b="sqrt(1/10)", width=200, depth=12)
-    >>> print(found)
-    σ_w² = 2.002 ± 0.04 at σ_b² = 0.1 (N = 200, L = 12, 8 networks)
-    """
-    block, numbers = record_and_settings(_measure_critical_line, network, sigma_w, sigma_b, settings)
-    with watched(numbers.pop("progress", None), "networks") as bar:
-        return _measure_critical_line(block, progress=bar, **numbers)
 
 
-@validated
-def measure_pairs(network: Any, *, sigma_w: Any = None, sigma_b: Any = None, **settings: Any) -> PairStatistics:
-    """Covariances and correlations of all pairs of inputs of one network, layer by layer, with the spread sigma_y2 and
-    the drift sigma_mu2 of its neurons, both without bias; nothing analytic is used.
-
-    network: as in `measure`. sigma_w, sigma_b: numbers or arrays
-    of points that share one draw of the weights. settings: width, depth, batch (100) or inputs, seed, index, sampler
-    ("lazy"), input_dimension, input_norm, threads as in `meanfield.empirical.measure_pairs`.
-    Source: [bias_and_trainability] Def. 2.1, Sec. 2.2 (Figs. 2, 16-19).
-
-    >>> found = measure_pairs("relu", sigma_w=2**0.5, sigma_b=0, width=2000, depth=3, batch=20)
-    >>> low, middle, high = found.quantiles("c")[:, 0, -1]
-    >>> bool(low < found.c[0, -1] < high)
-    True
-    """
-    block, numbers = record_and_settings(_measure_pairs, network, sigma_w, sigma_b, settings)
-    refuse_not_real(numbers["width"], "width")
-    with watched(numbers.pop("progress", None), "networks") as bar:
-        return _measure_pairs(block, progress=bar, **numbers)
 
 
-def record_and_settings(
-    function: Callable, network: Any, sigma_w: Any, sigma_b: Any, settings: dict[str, Any], higher: bool = False
-) -> tuple[Block, dict[str, Any]]:
-    """(the record, what `function` is given with it) of a verb that measures: of its keywords, those that `function`
-    takes are settings of the ensemble, and the others belong to the network, as `theory_and_values` has them."""
-    known = [n for n in inspect.signature(function).parameters if n not in _OF_THE_NETWORK]
-    own = {k: v for k, v in settings.items() if k in known}
-    more = {k: v for k, v in settings.items() if k not in known}
-    for name in more:
-        if name in _OF_DERIVE:
-            continue
-        if (hint := guess(name, known)) and not isinstance(network, Theory | Block):
-            raise MeanFieldError(f"{name} is no setting of an ensemble.{hint}")
-    pairs: dict[Hashable, ScalarPair]
-    if isinstance(network, Block) and not activations_of(network):
-        record, pairs, values = network if isinstance(network, Network) else Network(network), {}, more
-        _refuse_strange(record, record, more, known)
-    else:
-        try:
-            theory, values = theory_and_values(network, more)
-        except UnreadableFunction:  # networks need no formula, but its values
-            theory, values = theory_and_values("tanh", more)  # for the architecture that the keywords say
-            record, pairs = _of_values(theory, network)
-        else:
-            values = {k: double(k, v) for k, v in values.items()}
-            record, pairs = network_and_pairs(theory, values, higher)
-            _refuse_strange((theory.block, theory.first), record, values, known)
-    _settings(function, own)
-    read = record if not any(isinstance(one, Tabulated) for one in activations_of(record)) else theory
-    deviating = deviations(read, {"sigma_w": sigma_w, "sigma_b": sigma_b}, more)
-    return record, _numbers(own | deviating) | {"activation_pairs": pairs} | _given(record, values)
 
 
-_OF_DERIVE = ("residual", "mu", "norm", "architecture", "weights")
-_OF_THE_NETWORK = ("block", "activation_pairs", "parameters", "sigma_w", "sigma_b")
 
 
-def _is_uniform(block: Block) -> bool:
-    return any(one.weights == "uniform" for one in dense_of(block))
 
 
 def _ndim(value: Any, what: str) -> int:
@@ -442,61 +282,16 @@ def _ndim(value: Any, what: str) -> int:
         raise MeanFieldError(f"{what} must be a number or an array, but {shown(value)} was given.") from None
 
 
-def _numbers(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of an ensemble with its numbers read as the theory reads them ("sqrt(2)", 2/3)."""
-    taken = {k: double(k, v) for k, v in settings.items() if k in ("sigma_w", "sigma_b", "input_norm", "correlation")}
-    for name in ("lambda_w", "lambda_b"):  # a formula in l is read by the networks' own reader
-        if getattr(settings.get(name), "free_symbols", None):
-            taken[name] = str(settings[name])
-    return settings | taken
 
 
-def _given(record: Block, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of symbols that a record has, as doubles by name: what theory decides with the others is done."""
-    own = symbols_in(record)
-    return {k: double(k, v) for k, v in values.items() if k in own and v is not None}
 
 
-def network_and_pairs(
-    theory: Theory, values: Mapping[str, Any], higher: bool = False
-) -> tuple[Network, dict[Hashable, ScalarPair]]:
-    """The record of a theory at these values of its symbols, and the functions that networks lack."""
-    found, _ = decided(theory, dict(values))
-    return Network(found.block, found.first), _pairs(found, higher, values)
 
 
-def _of_values(theory: Theory, function: Any) -> tuple[Network, dict[Hashable, ScalarPair]]:
-    """The record of a theory with a function that nothing reads in the place of its activations, and that function."""
-    phi, pair = tabulated(named(function), partial(values_of, function))
-    return Network(with_activations(theory.block, lambda _: phi), theory.first), {phi: pair}
 
 
-def _refuse_strange(given: Any, block: Block, values: Mapping[str, Any], settings: Sequence[str]) -> None:
-    """Refuse values of symbols that the network does not have: gains that were tuned for another architecture. given:
-    the records as they were given; block: as it is run, with symbols that are decided."""
-    known = (symbols_of(block) | symbols_of(given)) - {one.name for one in OWN}
-    strange = next((n for n in sorted(values) if n not in known), None)
-    if strange is not None:
-        hint = guess(strange, [*known, *settings])
-        raise MeanFieldError(
-            f"A number for {strange} was given, but {describe(getattr(block, 'block', block))} has no such symbol: it "
-            f"has {', '.join(sorted(known)) or 'none'}.{hint} A skip belongs to the "
-            "network (mf.derive('tanh', mu=0.5)), and gains to the .network of their Tuning."
-        )
 
 
-def _settings(function: Callable, settings: dict[str, Any]) -> dict[str, Any]:
-    """All settings of an ensemble with their defaults; names it does not take, and lacks, are refused."""
-    known = {n: p for n, p in inspect.signature(function).parameters.items() if p.kind is not p.VAR_KEYWORD}
-    for name in settings:
-        if name not in known:
-            raise MeanFieldError(f"{name} is no setting of an ensemble.{meant(name, known)}")
-    missing = [n for n, p in known.items() if p.default is p.empty and n not in ("block", "sigma_w", "sigma_b")]
-    for name in missing:
-        if name not in settings:
-            raise MeanFieldError(f"An ensemble needs {' and '.join(missing)}; give {name}=.")
-    check_workers(settings.get("threads"), settings.get("executor"), progress=settings.get("progress"))
-    return {n: p.default for n, p in known.items()} | settings
 
 
 def _denominator(block: Block, hidden: Mapping[str, Any]) -> int:
@@ -575,48 +370,7 @@ def _positions(theory: Theory, batch: Any, tokens: Any, correlation: Any) -> tup
     return finite, True, size, 1
 
 
-def _pairs(theory: Theory, higher: bool = False, values: Any = None) -> dict[Hashable, ScalarPair]:
-    """Functions for activations without a hand-written reference, from the formula as it was written; higher: φ″ and φ‴
-    too, where they hold no delta function; values: numbers for symbolic parameters.
-
-    The normal form of the theory (`piecewise`) decides nothing here but what is refused: a switch point it lost would
-    be lost in the judge, too.
-    """
-    out: dict[Hashable, ScalarPair] = {}
-    for held in activations_of(theory.block):
-        record = activation(held)
-        if record.name not in reference_names() or record.free_parameters:
-            given = dict(values) if isinstance(values, Mapping) else {}
-            missing = sorted({s.name for s in record.free_parameters} - set(given))
-            if missing:
-                raise MeanFieldError(f"A check needs numbers for {', '.join(missing)}; give them in derive(...).")
-            out[record] = _written(record, given, higher)
-    return out
 
 
-def _written(record: Activation, given: Mapping[str, Any], higher: bool) -> ScalarPair:
-    """The pair of a record's own text; of its expression, where that text is not one the networks read, or names a
-    parameter without a number that cancels in the expression."""
-    import sympy as sp
-
-    numbers = {s: sp.Float(finite(given[s.name], s.name)) for s in record.free_parameters}
-    texts = []
-    if record.arguments is not None:
-        cancelled = {s for _, v in record.arguments for s in v.free_symbols} - set(numbers)
-        known = numbers | {s: sp.Float(finite(given[s.name], s.name)) for s in cancelled if s.name in given}
-        own = {k: v.subs(known) for k, v in record.arguments}
-        texts.append((record.source, {k: float(v) for k, v in own.items() if v.is_number}))
-    texts.append((formula(record.expression), {s.name: float(v) for s, v in numbers.items()}))
-    for k, (text, values) in enumerate(texts):
-        try:
-            smooth = higher and (not has_switches(text) or _has_second_derivative(record))
-            return from_formula(text, values, continuous=record.is_continuous, smooth=smooth)
-        except MeanFieldError:
-            if k + 1 == len(texts):
-                raise
-    raise AssertionError
 
 
-def _has_second_derivative(record: Activation) -> bool:
-    first = record.pieces.diff()
-    return record.is_continuous and not first.jumps() and not first.diff().jumps()

@@ -12,7 +12,7 @@ import numpy as np
 from meanfield.base.arguments import choice, flag, positive, refuse_not_real, shown, whole
 from meanfield.base.budgets import require_memory
 from meanfield.base.errors import MeanFieldError
-from meanfield.comparison.check import network_and_pairs, record_and_settings
+from meanfield.comparison.network_settings import network_and_pairs, record_and_settings
 from meanfield.data.data_sources import from_arrays
 from meanfield.data.sets import Data, shuffled
 from meanfield.empirical.functions.registry import ScalarPair

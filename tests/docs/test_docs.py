@@ -46,6 +46,7 @@ WITH_EXAMPLES = {
     "meanfield.symbolic.finite_width.correlator_recursions",
     "meanfield.symbolic.finite_width.haar.weingarten",
     "meanfield.comparison.check",
+    "meanfield.comparison.measure",
 }
 
 

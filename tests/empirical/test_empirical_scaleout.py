@@ -72,9 +72,9 @@ def test_control_another_seed_has_other_bits(alone):
 @pytest.mark.slow
 def test_a_users_formula_travels_as_text():
     theory = mf.derive("z*erf(z) + z/3", residual=True)
-    from meanfield.comparison.check import _pairs
+    from meanfield.comparison.network_settings import pairs_of
 
-    pairs = _pairs(theory, higher=True)
+    pairs = pairs_of(theory, higher=True)
     ((_, pair),) = pairs.items()
     again = pickle.loads(pickle.dumps(pair))
     assert again.sources == pair.sources and len(pair.sources) == 4 and again.phi(0.7) == pair.phi(0.7)

@@ -74,7 +74,7 @@ def measure(
 
     Prints the mean over the networks at the first, the middle and the last layer.
     """
-    from meanfield.comparison.check import measure as verb
+    from meanfield.comparison.measure import measure as verb
 
     path = target(output, (".csv", ".npz", ".json", *FORMATS))
     theory = theory_of(act, residual, mu, param, norm, architecture, decay, total, weights, batch=batch)

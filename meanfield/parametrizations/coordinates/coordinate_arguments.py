@@ -10,7 +10,7 @@ import numpy as np
 
 from meanfield.base.arguments import finite, shown, whole
 from meanfield.base.errors import MeanFieldError
-from meanfield.comparison.check import network_and_pairs
+from meanfield.comparison.network_settings import network_and_pairs
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.operations.checks import given_inputs
 from meanfield.networks.folds import symbols_in

@@ -24,7 +24,7 @@ from meanfield.base.arguments import (
     whole,
 )
 from meanfield.base.progress import watched
-from meanfield.comparison.check import network_and_pairs
+from meanfield.comparison.network_settings import network_and_pairs
 from meanfield.empirical import draw_network
 from meanfield.empirical.network.operations.checks import per_layer
 from meanfield.empirical.network.operations.operations import DenseOperation

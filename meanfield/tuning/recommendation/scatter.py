@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.comparison.check import measure
 from meanfield.comparison.finite_width_allowance import LARGEST
+from meanfield.comparison.measure import measure
 from meanfield.networks.folds import parts
 from meanfield.networks.records import Block, Network
 from meanfield.theory.deriving import derive
