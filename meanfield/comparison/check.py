@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.arguments import choice, one_point, scalar, shown, validated
+from meanfield.base.arguments import choice, shown, validated
 from meanfield.base.arguments import names as names_of
-from meanfield.base.progress import watched
 from meanfield.base.quantities import (
     CARRIED,
     COVARIANCES,
@@ -27,27 +22,19 @@ from meanfield.base.quantities import (
     of_two,
 )
 from meanfield.base.words import unknown
-from meanfield.comparison.allowances import compare, narrower, narrower_layers
+from meanfield.comparison.allowances import compare
 from meanfield.comparison.check_report import THRESHOLD, Report, Row
-from meanfield.comparison.finite_width_allowance import FiniteWidthCorrections, corrections
-from meanfield.comparison.network_settings import LAZY_FROM, given_to, is_uniform, pairs_of
-from meanfield.empirical import EnsembleResult, run_ensemble
+from meanfield.comparison.checked_networks import CheckedEnsembles, CheckedPoint
+from meanfield.comparison.network_settings import LAZY_FROM, is_uniform, pairs_of
 from meanfield.empirical.ensemble.parallel import check_workers
-from meanfield.empirical.network.network import SAMPLERS, widths_of
-from meanfield.empirical.network.operations.checks import integer, networks_of, per_layer, probes_of, seed_of
+from meanfield.empirical.network.network import SAMPLERS
+from meanfield.empirical.network.operations.checks import integer, networks_of, probes_of, seed_of
 from meanfield.empirical.observables.wanted import PROBES
-from meanfield.networks.attention import Attention
-from meanfield.networks.folds import dense_of, fold, parts
-from meanfield.networks.records import Block, Network, Param, Projection
 from meanfield.symbolic.recursions.naming import describe
-from meanfield.theory.derivation import theory_and_values
-from meanfield.theory.queries.given_values import decided, numbered, of_widths
-from meanfield.theory.queries.parameter_points import ParameterPoint
 from meanfield.theory.theory import Theory
 
 __all__ = ["THRESHOLD", "Report", "Row", "check", "compare"]
 
-SEEN = 32  # inputs from which on half and a quarter of a batch say what a finite batch adds
 ONE = tuple(n for n, q in QUANTITIES.items() if q.measured and independent_recursions(n) and not (q.order or of_two(n)))
 TWO = tuple(n for n in MEASURED if of_two(n) and n in (*CARRIED, *QUOTIENTS))  # spreads are those of a batch
 
@@ -112,139 +99,47 @@ def check(
     >>> report.passed
     True
     """
-    theory, parameters = theory_and_values(network, parameters)
-    one_point({"sigma_w": sigma_w, "sigma_b": sigma_b}, layerwise)
-    point = ParameterPoint.of(theory, sigma_w, sigma_b, input_norm, correlation, None, parameters)
-    asked = {"sigma_w": sigma_w, "sigma_b": sigma_b}
-    own = {k: None if v is None else point.inputs[k] for k, v in asked.items()}  # the theory is asked with them
-    sigma_w, sigma_b, input_norm, correlation = point.inputs.values()
-    parameters = point.doubles()
-    depth = integer(depth, "The depth", 1, 1 << 24)
-    widths = widths_of(width, depth)
+    at = CheckedPoint.of(network, sigma_w, sigma_b, input_norm, correlation, layerwise, depth, width, parameters)
     networks, seed = networks_of(networks), seed_of(seed)
-    hidden = {k: parameters.pop(k) for k in of_widths(theory.block) & set(parameters)}
-    hidden = {k: per_layer(v, f"The factor {k}", depth) for k, v in hidden.items()}
-    for name, value in {**parameters, "input_norm": input_norm}.items():
-        if _ndim(value, name) > 0:
-            raise MeanFieldError(
-                f"A check takes one number for {name}, but {shown(value)} was given; check one at a time."
-            )
-        scalar(value, name)
-    numbers = parameters
-    theory, parameters = decided(theory, parameters)
-    if correlation is not None:
-        scalar(correlation, "correlation")
+    correlation = at.inputs["correlation"]
     if sampler is not None:
         choice(sampler, "sampler", SAMPLERS)
     if input_dimension is not None:
         input_dimension = integer(input_dimension, "The input dimension N_0", 1, 1 << 48)
     probes = None if probes is None else probes_of(probes)
     check_workers(threads, executor, device, checkpoint, progress)
-    theory, coupled, batch, tokens = _positions(theory, batch, tokens, correlation)
+    theory, coupled, batch, tokens = _positions(at.theory, batch, tokens, correlation)
+    at = replace(at, theory=theory)
     names = _wanted(theory, None if quantities is None else names_of(quantities, "quantities"), correlation)
     if "J0" in names and input_dimension is None:
         raise MeanFieldError("A check of J0 is not available: give the input dimension N_0 as input_dimension=.")
-    layered = _ndim(sigma_w, "sigma_w") > 0 or _ndim(sigma_b, "sigma_b") > 0
-    if sampler is None and max(widths) >= LAZY_FROM and is_uniform(theory.block):
+    if sampler is None and max(at.widths) >= LAZY_FROM and is_uniform(theory.block):
         raise MeanFieldError(
-            f"Uniform weights are drawn entry by entry, which is slow at width {max(widths)}; take a smaller one, such "
-            "as width=500, or say sampler='explicit'."
+            f"Uniform weights are drawn entry by entry, which is slow at width {max(at.widths)}; take a smaller one, "
+            "such as width=500, or say sampler='explicit'."
         )
-    given: dict[str, Any] = own | dict(depth=depth, input_norm=input_norm, layerwise=layered)
-    of_input: dict[str, Any] = {"input_dimension": input_dimension if "J0" in names else None}
-    of_input |= {"tokens": tokens} if "tokens" in theory.named_in_records else {}
-    run = theory.propagate(**given, **of_input, **parameters, correlation=correlation, quantities=names)
-    exact, free = numbered(theory, parameters)
-    asked = given | free | {"input_ratio": Fraction(input_dimension or widths[0], widths[0])}
-    derived = FiniteWidthCorrections() if coupled else corrections(exact, run, names, widths, asked)
+    sampler = sampler or ("lazy" if max(at.widths) >= LAZY_FROM else "explicit")
+    run, derived = at.predicted(names, coupled, tokens, input_dimension)
     measured = tuple(n for n in names if n not in derived.of)
-    differentiated = any(QUANTITIES[n].differentiates for n in measured)
-    sampler = sampler or ("lazy" if max(widths) >= LAZY_FROM else "explicit")
-    others: tuple[Any, ...] = narrower(widths[0], depth)
-    projects = len(set(widths)) > 1 and any(isinstance(p, Projection) for p in parts(theory.block))
-    if projects and {"Theta", "Theta_ab"} & set(names):
-        raise MeanFieldError(
-            "Theta of layers of different widths is not available: a Projection has no trained weights, and the "
-            "theory's "
-            "Theta is that of one width, where it is the identity."
-        )
-    if measured and (len(set(widths)) > 1 or _denominator(theory.block, hidden) > 1):
-        others = narrower_layers(widths, depth, _denominator(theory.block, hidden))
-    others = others if differentiated or (measured and len(others) == 2) else ()
     halved = theory.kind == "batch" and theory.batch is None  # what a finite batch adds is seen from half of it, too
-    if halved:
-        if len(set(widths)) > 1 or widths[0] % 4 or batch is None or batch < SEEN:
-            raise MeanFieldError(
-                "A check of a theory of an infinite batch compares networks with others of half and a quarter of their "
-                f"width and batch; give one width, a multiple of 4, and a batch of {SEEN} or more."
-            )
-        others = (widths[0] // 2, widths[0] // 4)
-    if coupled and probes is None:
-        probes = PROBES
-    folder = None if checkpoint is None else Path(checkpoint)
-    if folder is not None and folder.exists() and not folder.is_dir():
-        raise MeanFieldError(f"The checkpoint of a check is a folder, but {folder} is a file; name another one.")
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-    pairs = pairs_of(theory, values=parameters)
-
-    record = Network(theory.block, theory.first)
-    given = given_to(record, parameters | hidden)
-
-    def ensemble(order: int, n: int | tuple[int, ...], tell: Callable[[int, int], None] | None) -> EnsembleResult:
-        total = networks * (1 + len(others))
-        report = None if tell is None else (lambda k, _: tell(order * networks + k, total))
-        return run_ensemble(
-            record,
-            sigma_w=sigma_w,
-            sigma_b=sigma_b,
-            width=n,
-            depth=depth,
-            networks=networks,
-            seed=seed,
-            quantities=tuple(QUANTITIES[q].measured for q in (measured if order else names)),
-            sampler=sampler,
-            probes=probes,
-            input_norm=input_norm,
-            correlation=correlation,
-            batch=batch // 2**order if halved and batch is not None else batch,
-            tokens=tokens,
-            input_dimension=input_dimension,
-            l0=0 if "J0" in names else 1,
-            backward=backward,
-            activation_pairs=pairs,
-            threads=threads,
-            executor=executor,
-            device=device,
-            checkpoint=None if folder is None else folder / f"width-{np.ravel(n)[-1]}.npz",
-            progress=report,
-            first_network=order * networks,
-            **given,
-            keep_samples=True if measured and len(others) < 2 else None,
-        )
-
-    wide = widths[0] if len(set(widths)) == 1 else widths
-    with watched(progress, "networks") as bar:
-        result = ensemble(0, wide, bar)
-        try:
-            rest = [ensemble(order, n, bar) for order, n in enumerate(others, 1)]
-        except MeanFieldError as error:
-            seen = ", ".join(str(n if isinstance(n, int) else n[0]) for n in others)
-            raise MeanFieldError(
-                f"A check of networks of width {widths[0]} compares them with others of width {seen}, to see what "
-                f"finite width adds, but: {error}"
-            ) from error
-    rows, log_scale, notes = compare(
-        run, result, tuple(rest), names, derived, 4 / batch if halved and batch is not None else 0.0
-    )
+    others = at.narrower(names, measured)
+    others = at.halves(batch) if halved else others
+    sampled = dict(
+        depth=at.depth, seed=seed, sampler=sampler, probes=PROBES if coupled and probes is None else probes,
+        tokens=tokens, input_dimension=input_dimension, l0=0 if "J0" in names else 1, backward=backward,
+        threads=threads, executor=executor, device=device,
+    )  # fmt: skip
+    ensembles = CheckedEnsembles(
+        at, names, measured, others, networks, batch, halved, _folder(checkpoint),
+        sampled | {"activation_pairs": pairs_of(theory, values=at.parameters)},
+    )  # fmt: skip
+    result, rest = ensembles.run(progress)
+    per_batch = 4 / batch if halved and batch is not None else 0.0
+    rows, log_scale, notes = compare(run, result, tuple(rest), names, derived, per_batch)
     if halved and batch is not None:
         seen = f"{batch // 2} and {batch // 4}"
         notes = [*notes, f"The theory is of an infinite batch; the narrower networks see {seen} inputs."]
-    settings = {
-        "sigma_w": np.asarray(sigma_w, dtype=float).tolist(),
-        "sigma_b": np.asarray(sigma_b, dtype=float).tolist(),
-        "width": wide if isinstance(wide, int) else list(wide),
-        "depth": depth,
+    settings = at.told() | {
         "networks": networks,
         "seed": seed,
         "sampler": sampler,
@@ -255,51 +150,19 @@ def check(
         **({"batch": batch} if batch is not None else {}),
         **({"tokens": tokens} if tokens != 1 else {}),
         **({"backward": backward} if backward != "own" else {}),
-        **{k: str(v) for k, v in {**numbers, **parameters, **{k: v.tolist() for k, v in hidden.items()}}.items()},
+        **at.symbols(),
     }
     return Report(f"Check of {describe(theory.block)}", settings, tuple(rows), log_scale, tuple(notes))
 
 
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-def _ndim(value: Any, what: str) -> int:
-    """The number of axes of a number or an array."""
-    try:
-        return np.ndim(value)
-    except ValueError:
-        raise MeanFieldError(f"{what} must be a number or an array, but {shown(value)} was given.") from None
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-def _denominator(block: Block, hidden: Mapping[str, Any]) -> int:
-    """What widths must be multiples of, so that every `expand` makes a whole number of neurons, and so do heads."""
-    held = [one.expand for one in dense_of(block)]
-    values = [v for e in held for v in np.ravel(hidden.get(e.name, 1) if isinstance(e, Param) else float(e)).tolist()]
-    heads = fold(block, lambda one, inside: math.lcm(one.heads if isinstance(one, Attention) else 1, *inside))
-    return math.lcm(heads, *(Fraction(v).limit_denominator(1 << 12).denominator for v in values))
+def _folder(checkpoint: str | os.PathLike | None) -> Path | None:
+    """The folder that a check keeps its ensembles in, made where it is not there."""
+    folder = None if checkpoint is None else Path(checkpoint)
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise MeanFieldError(f"The checkpoint of a check is a folder, but {folder} is a file; name another one.")
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _wanted(theory: Theory, quantities, correlation) -> tuple[str, ...]:
@@ -368,9 +231,5 @@ def _positions(theory: Theory, batch: Any, tokens: Any, correlation: Any) -> tup
     except MeanFieldError:
         return theory, True, size, 1
     return finite, True, size, 1
-
-
-
-
 
 

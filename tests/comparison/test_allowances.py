@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.comparison import check as comparison
+from meanfield.comparison import checked_networks
 from meanfield.comparison.finite_width_allowance import FiniteWidthCorrections, corrections
 from meanfield.functions.activations import activation
 from meanfield.numeric.finite_width.pair_corrections import pair_corrections
@@ -80,8 +80,8 @@ def test_the_same_input_twice_and_inputs_that_are_too_close():
 
 def test_allowances_of_a_report_are_those_of_the_theory(monkeypatch):
     """G1/n and J1/n, beside the networks of one width alone; with a skip, too."""
-    widths, real = [], comparison.run_ensemble
-    monkeypatch.setattr(comparison, "run_ensemble", lambda b, **g: widths.append(g["width"]) or real(b, **g))
+    widths, real = [], checked_networks.run_ensemble
+    monkeypatch.setattr(checked_networks, "run_ensemble", lambda b, **g: widths.append(g["width"]) or real(b, **g))
     for theory in (PLAIN, SKIP):
         report = mf.check(theory, **AT, width=60, depth=5, networks=30, seed=1)
         run = theory.propagate(**AT, depth=5, quantities=("K", "J", "V", "G1", "J1") if theory is SKIP else ("V",))
@@ -176,9 +176,9 @@ def test_a_wrong_sign_of_the_allowance_fails():
 
 def test_a_wrong_theory_still_fails(monkeypatch):
     """σ_w of the networks 2 % off, allowances derived; a factor of the correlators' size hides nothing."""
-    real = comparison.run_ensemble
+    real = checked_networks.run_ensemble
     monkeypatch.setattr(
-        comparison, "run_ensemble", lambda b, **g: real(b, **(g | {"sigma_w": 1.02 * np.asarray(g["sigma_w"])}))
+        checked_networks, "run_ensemble", lambda b, **g: real(b, **(g | {"sigma_w": 1.02 * np.asarray(g["sigma_w"])}))
     )
     for theory in (PLAIN, SKIP):
         report = mf.check(theory, **AT, width=300, depth=8, networks=150, seed=4, quantities=("K",))

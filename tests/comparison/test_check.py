@@ -9,6 +9,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.comparison import check as comparison
+from meanfield.comparison import checked_networks
 from meanfield.empirical import run_ensemble
 
 
@@ -77,15 +78,15 @@ def test_standard_report_catches_planted_errors(monkeypatch):
     right = mf.check(theory, **sigmas)
     assert right.passed, str(right)
     assert right.settings["sampler"] == "lazy" and right.settings["width"] == 10_000
-    real_run = comparison.run_ensemble
+    real_run = checked_networks.run_ensemble
 
     def heavier(block, *, sigma_w, **more):
         return real_run(block, sigma_w=sigma_w * 1.01**0.5, **more)
 
-    monkeypatch.setattr(comparison, "run_ensemble", heavier)
+    monkeypatch.setattr(checked_networks, "run_ensemble", heavier)
     wrong = mf.check(theory, **sigmas)
     assert not wrong.passed and abs(wrong.worst("K").z) > 5, str(wrong)
-    monkeypatch.setattr(comparison, "run_ensemble", real_run)
+    monkeypatch.setattr(checked_networks, "run_ensemble", real_run)
     right_apply = operations.Map.apply
 
     def forgetful(self, z, site):
@@ -176,7 +177,7 @@ def test_exactly_nothing_agrees_with_exactly_nothing(more, monkeypatch):
     assert text.count(" exact\n") >= 3 and f"theory's {quantity} is exactly 0" in text.replace("\n", " ")
     assert max(map(len, text.splitlines())) <= 80
 
-    real_run = comparison.run_ensemble
+    real_run = checked_networks.run_ensemble
 
     def leaking(block, **given):
         found = real_run(block, **given)
@@ -184,18 +185,18 @@ def test_exactly_nothing_agrees_with_exactly_nothing(more, monkeypatch):
             found.samples["log_J"][0, -1] = -800.0  # e^{-800} is 0 in doubles
         return found
 
-    monkeypatch.setattr(comparison, "run_ensemble", leaking)
+    monkeypatch.setattr(checked_networks, "run_ensemble", leaking)
     wrong = mf.check("tanh", **settings)
     assert [r.layer for r in wrong.rows if not r.passed and r.quantity == quantity] == [4], str(wrong)
-    monkeypatch.setattr(comparison, "run_ensemble", lambda block, **given: real_run(block, **given | {"sigma_w": 1e-3}))
+    monkeypatch.setattr(checked_networks, "run_ensemble", lambda b, **given: real_run(b, **given | {"sigma_w": 1e-3}))
     wrong = mf.check("tanh", **settings)
     failed = {r.layer for r in wrong.rows if not r.passed and r.quantity == quantity}
     assert failed >= {2, 3, 4}, str(wrong)
 
 
 def test_no_network_is_exactly_nothing_where_the_theory_is_not(monkeypatch):
-    real_run = comparison.run_ensemble
-    monkeypatch.setattr(comparison, "run_ensemble", lambda block, **given: real_run(block, **given | {"sigma_w": 0.0}))
+    real_run = checked_networks.run_ensemble
+    monkeypatch.setattr(checked_networks, "run_ensemble", lambda b, **given: real_run(b, **given | {"sigma_w": 0.0}))
     wrong = mf.check("tanh", sigma_w=1.0, sigma_b=0.3, width=32, depth=3, networks=8)
     assert not any(r.passed for r in wrong.rows if r.layer > 1 and r.quantity == "J")
 

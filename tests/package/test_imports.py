@@ -186,7 +186,7 @@ empirical.training.runs
 empirical.shared.several_networks empirical.shared.criticality empirical.shared.shared_weights
 empirical.shared.curves empirical.shared.grid empirical.shared.shared_pairs empirical.shared.line
 comparison.check_report comparison.check_gradients comparison.finite_width_allowance comparison.allowances
-comparison.network_settings comparison.measure comparison.check
+comparison.network_settings comparison.measure comparison.checked_networks comparison.check
 data.sets data.data_sources
 training.estimators training.prepared training.predicted_training training.training_figures training.trained_networks
 training.train training.trainability

@@ -11,7 +11,7 @@ from scipy import special
 
 import meanfield as mf
 from meanfield.base.answers.results import Status
-from meanfield.comparison import check as comparison
+from meanfield.comparison import checked_networks
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Sequential
 from meanfield.numeric.lowering.averages import planes
 from meanfield.numeric.lowering.distances import parametric, parametric_check
@@ -233,8 +233,8 @@ def test_networks(monkeypatch):
     settings = dict(sigma_w=1.5, sigma_b=0.1, depth=5, width=400, networks=100, correlation=0.5, quantities=names)
     right = mf.check(behind("relu", "tanh"), **settings)
     assert right.passed, str(right)
-    real = comparison.run_ensemble
+    real = checked_networks.run_ensemble
     monkeypatch.setattr(
-        comparison, "run_ensemble", lambda block, *, sigma_w, **more: real(block, sigma_w=1.02 * sigma_w, **more)
+        checked_networks, "run_ensemble", lambda block, *, sigma_w, **more: real(block, sigma_w=1.02 * sigma_w, **more)
     )
     assert not mf.check(behind("relu", "tanh"), **settings).passed
