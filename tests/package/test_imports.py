@@ -61,6 +61,7 @@ symbolic.averages.nodes.overlap symbolic.averages.nodes.spheres symbolic.average
 symbolic.averages.expansions.finite_parts symbolic.averages.expansions.powerlog symbolic.averages.expansions.mellin
 symbolic.averages.expansions.small_distances symbolic.averages.expansions.moments
 symbolic.averages.expansions.large_variance symbolic.averages.expansions.expansion
+symbolic.averages.expansions.exponentially_small
 symbolic.equality symbolic.steps symbolic.recursion symbolic.parity symbolic.coordinates
 symbolic.finite_width.haar.pairings symbolic.finite_width.haar.zonal symbolic.finite_width.haar.orthogonality
 symbolic.finite_width.haar.weingarten symbolic.finite_width.haar.haar_moments

@@ -332,57 +332,12 @@ def propagate(
     if recursion.knows_depth:
         given[L.name] = float(max(depth - 1, 1))  # blocks after the input layer
     lowered = lower(recursion, span)
-    missing = [n for n in lowered.parameters if n not in given]
-    if missing:
-        name = KEYWORDS.get(missing[0], missing[0])
-        raise MeanFieldError(f"{name} has no value; give it as a keyword ({name}=...).")
-    domains = recursion.domains
-    arrays = {
-        n: checked(KEYWORDS.get(n, n), given[n], domains.get(n, _ANYWHERE))
-        for n in dict.fromkeys(("sigma_w", "sigma_b", *lowered.parameters))
-    }
-    norm = checked("input_norm", input_norm, Domain(sp.S.Zero))
-    inputs = {"Q0": norm}
-    needs_c = any(v.initial.has(c0) for v in recursion.state) and not set(start or ()) & set(NAMES)
-    if needs_c:
-        if correlation is None and {"K_aa", "K_bb"} & set(start or ()):
-            raise MeanFieldError(
-                f"Two inputs were started with {' and '.join(start or ())}, but nothing says how they are correlated; "
-                "give K_ab, c or distance in start as well, or correlation=."
-            )
-        c = checked("correlation", 1.0 if correlation is None else correlation)
-        if (np.abs(c) > 1).any():
-            raise MeanFieldError(
-                f"A correlation must lie between -1 and 1, but {float(c.ravel()[np.abs(c).argmax()])} was given."
-            )
-        inputs["c0"] = c
-    given_start = {}  # by a name that no parameter has
+    arrays = _of_parameters(recursion, lowered.parameters, given)
+    inputs = _of_inputs(recursion, input_norm, correlation, start or {})
     layer_1 = {n: a[..., 0] if layerwise and a.ndim else a for n, a in arrays.items()} | inputs
-    said = {"c", "distance"} if "K_bb" in recursion.names else {*BETWEEN}
-    of_norms = "K_aa" in recursion.names and bool(said & set(start or ()))
-    if start and (recursion.names[0] == "K" or "norm_angle" in recursion.names or of_norms):
-        whole_start = pair_start if recursion.names[0] == "K" else two_norms_start
-        start = whole_start(start, lambda: first_value(recursion.state[0].initial, layer_1))
-        implied = ("K_ab", "distance", *(() if recursion.names[0] == "K" else ("K_aa", "K_bb", "norm_angle")))
-        start = {n: v for n, v in start.items() if n in recursion.names or n not in implied}
-    start = _with_tangents(recursion, start or {}, layer_1)
-    for n, v in start.items():
-        recursion.index(n)  # raises for what is no state variable
-        given_start[f"{n}^1"] = checked(f"The start of {n}", v)
-    if layerwise:
-        for n, a in arrays.items():
-            if a.ndim and a.shape[-1] not in (1, depth):
-                raise MeanFieldError(
-                    f"layerwise=True reads the last axis of {n} as layers, but it has {a.shape[-1]} entries for "
-                    f"depth {depth}."
-                )
-    sizes = {n: a.shape[:-1] if layerwise else a.shape for n, a in arrays.items()} | {
-        n: v.shape for n, v in (inputs | given_start).items()
-    }
-    shape = common_shape(sizes)
+    given_start = _of_start(recursion, start or {}, layer_1)
+    shape = _shape_of(arrays, inputs | given_start, depth, layerwise)
     points = math.prod(shape)
-    if points == 0:
-        raise MeanFieldError("An empty array of parameters was given; there is nothing to propagate.")
     _refuse_size(points, depth, len(recursion.state), len(arrays), layerwise, every_layer)
     # one column where a parameter is the same in every layer, else one per layer; rows are points
     length = depth if layerwise else 1
@@ -414,6 +369,69 @@ def propagate(
     values = {n: out[:, :, i].reshape(*shape, len(layers)) for i, n in enumerate(names)}
     known = {**arrays, **inputs, **given_start}
     return Run(layers, values, diverged.reshape(shape), lowered, known, layerwise, units=beside)
+
+
+def _of_parameters(recursion: Recursion, names: tuple[str, ...], given: dict[str, Any]) -> dict[str, np.ndarray]:
+    """σ's and the parameters that a lowered recursion asks for, as arrays within their domains."""
+    missing = [n for n in names if n not in given]
+    if missing:
+        name = KEYWORDS.get(missing[0], missing[0])
+        raise MeanFieldError(f"{name} has no value; give it as a keyword ({name}=...).")
+    domains = recursion.domains
+    return {
+        n: checked(KEYWORDS.get(n, n), given[n], domains.get(n, _ANYWHERE))
+        for n in dict.fromkeys(("sigma_w", "sigma_b", *names))
+    }
+
+
+def _of_inputs(recursion: Recursion, input_norm: Any, correlation: Any, start: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Q0, and c0 where layer 1 is made of it."""
+    inputs = {"Q0": checked("input_norm", input_norm, Domain(sp.S.Zero))}
+    if not any(v.initial.has(c0) for v in recursion.state) or set(start) & set(NAMES):
+        return inputs
+    if correlation is None and {"K_aa", "K_bb"} & set(start):
+        raise MeanFieldError(
+            f"Two inputs were started with {' and '.join(start)}, but nothing says how they are correlated; "
+            "give K_ab, c or distance in start as well, or correlation=."
+        )
+    c = checked("correlation", 1.0 if correlation is None else correlation)
+    if (np.abs(c) > 1).any():
+        raise MeanFieldError(
+            f"A correlation must lie between -1 and 1, but {float(c.ravel()[np.abs(c).argmax()])} was given."
+        )
+    return inputs | {"c0": c}
+
+
+def _of_start(recursion: Recursion, start: dict[str, Any], layer_1: dict[str, Any]) -> dict[str, np.ndarray]:
+    """The values at layer 1 that a start says, or implies, of state variables, by names that no parameter has (K^1)."""
+    said = {"c", "distance"} if "K_bb" in recursion.names else {*BETWEEN}
+    of_norms = "K_aa" in recursion.names and bool(said & set(start))
+    if start and (recursion.names[0] == "K" or "norm_angle" in recursion.names or of_norms):
+        whole_start = pair_start if recursion.names[0] == "K" else two_norms_start
+        start = whole_start(start, lambda: first_value(recursion.state[0].initial, layer_1))
+        implied = ("K_ab", "distance", *(() if recursion.names[0] == "K" else ("K_aa", "K_bb", "norm_angle")))
+        start = {n: v for n, v in start.items() if n in recursion.names or n not in implied}
+    start = _with_tangents(recursion, start, layer_1)
+    for n in start:
+        recursion.index(n)  # raises for what is no state variable
+    return {f"{n}^1": checked(f"The start of {n}", v) for n, v in start.items()}
+
+
+def _shape_of(
+    arrays: dict[str, np.ndarray], others: dict[str, np.ndarray], depth: int, layerwise: bool
+) -> tuple[int, ...]:
+    """The common shape of all points; the last axis of `arrays` is one of layers where layerwise."""
+    for n, a in arrays.items() if layerwise else ():
+        if a.ndim and a.shape[-1] not in (1, depth):
+            raise MeanFieldError(
+                f"layerwise=True reads the last axis of {n} as layers, but it has {a.shape[-1]} entries for "
+                f"depth {depth}."
+            )
+    sizes = {n: a.shape[:-1] if layerwise else a.shape for n, a in arrays.items()}
+    shape = common_shape(sizes | {n: v.shape for n, v in others.items()})
+    if math.prod(shape) == 0:
+        raise MeanFieldError("An empty array of parameters was given; there is nothing to propagate.")
+    return shape
 
 
 def _flushed(out: np.ndarray, below: np.ndarray, every: bool, recursion: Recursion) -> None:

@@ -23,7 +23,8 @@ from meanfield.base.symbols import Q0, J, K, l, parameter, simplified
 from meanfield.functions import balls, zeros
 from meanfield.symbolic.asymptotics.scaling import Coefficients, Path, decay_of, logarithm, path
 from meanfield.symbolic.asymptotics.slow import Slow, slow_approach
-from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero, exponential_at_zero
+from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero
+from meanfield.symbolic.averages.expansions.exponentially_small import exponential_at_zero
 from meanfield.symbolic.averages.expansions.powerlog import Sums, left_out
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, destination, fixed_points

@@ -24,7 +24,8 @@ from meanfield.functions import balls
 from meanfield.functions.series.ball_series import ball_series, coefficients
 from meanfield.functions.series.infinity import normal_form
 from meanfield.symbolic.asymptotics import depth, scaling
-from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero, exponential_at_zero
+from meanfield.symbolic.averages.expansions.expansion import at_infinity, at_zero
+from meanfield.symbolic.averages.expansions.exponentially_small import exponential_at_zero
 from meanfield.symbolic.averages.expansions.moments import Moment, moment
 from meanfield.symbolic.averages.expansions.powerlog import Sums
 from meanfield.symbolic.averages.node import Integrand
