@@ -191,7 +191,7 @@ class Marginal(Derivation):
         K_ = q * regular(1 / w.size, w.beta)
         J_ = slope = None
         if self.gradients:
-            slope = self._at(end.of_slope, q)
+            slope = self.at(end.of_slope, q)
             expanded = end.slope_expansion
             terms = {(t.power, int(t.logs)): self.S * t.coefficient for t in expanded.terms}
             left = expanded.remainder
@@ -211,7 +211,7 @@ class Marginal(Derivation):
                 merged[key] = merged.get(key, 0) + coefficient
             J_ = replace(J_, terms=tuple((k, e) for k, e in merged.items() if e != 0), leading=not complete)
         drive, share = self._slow_drive(law, end, c)
-        return Regime(K_, q, self._at(end.of_square, q), slope, J_, regime, basin, end, drive, share)
+        return Regime(K_, q, self.at(end.of_square, q), slope, J_, regime, basin, end, drive, share)
 
     def _slow_with_logarithm(self, law: Law, end: Asymptote, regime: str, basin: str, c: sp.Expr) -> Regime:
         """The same to leading order, dq/dlog l = c q^n (log q)^m."""
@@ -221,10 +221,10 @@ class Marginal(Derivation):
         q = regular(size, 0, power, lead.logs * power)
         slope = J_ = None
         if self.gradients:
-            slope = self._at(end.of_slope, q)
+            slope = self.at(end.of_slope, q)
             total = summed(slope * regular(self.S, -1), self.oracle)
             J_ = regular(None) if total is None else replace(self._exp(total), leading=True)
-        K_, square = q * regular(1 / w.size, w.beta), self._at(end.of_square, q)
+        K_, square = q * regular(1 / w.size, w.beta), self.at(end.of_square, q)
         return Regime(K_, q, square, slope, J_, regime, basin, end, *self._slow_drive(law, end, c))
 
     def _square_at(self, q: sp.Expr) -> sp.Expr:

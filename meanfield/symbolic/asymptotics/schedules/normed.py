@@ -55,9 +55,9 @@ def _averages(solver: Solver, q: Growth | None) -> tuple[Growth, Growth | None, 
     branch = solver.branch
     if q is not None and solver.sign(q.exponent) < 0:
         end = branch.zero
-        slope = solver._at(end.of_slope, q) if solver.gradients else None
+        slope = solver.at(end.of_slope, q) if solver.gradients else None
         rough = end.of_square[1] != 0 or (solver.gradients and end.of_slope[1] != 0)
-        return solver._at(end.of_square, q), slope, rough
+        return solver.at(end.of_square, q), slope, rough
     at = sp.S.One if q is None else q.constant
     slope = regular(solver._slope_at(at)) if solver.gradients else None
     return regular(solver._square_at(at)), slope, False

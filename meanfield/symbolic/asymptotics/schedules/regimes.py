@@ -44,6 +44,11 @@ class Regime:
     quotients: tuple[tuple[str, Growth], ...] = ()
     conditional: bool = False
 
+    @property
+    def grows_by_source(self) -> bool:
+        """Whether K grows by what both of two inputs share, and not by itself."""
+        return self.drive == "source" or self.share == 1
+
 
 @dataclass(frozen=True)
 class Derivation:
@@ -104,9 +109,9 @@ class Derivation:
     def _through(self, end: Asymptote) -> Growth | None:
         """What the biases b alone send through the branch, σ_v² l^{-β_v} v (σ_b² l^{-β_b})^a."""
         v, other = self.branch.v, self.bias()
-        return None if other is None else regular(v.size, -v.beta) * self._at(end.of_square, other)
+        return None if other is None else regular(v.size, -v.beta) * self.at(end.of_square, other)
 
-    def _at(self, law: tuple[sp.Expr, sp.Expr, sp.Expr], q: Growth) -> Growth:
+    def at(self, law: tuple[sp.Expr, sp.Expr, sp.Expr], q: Growth) -> Growth:
         """v q^a |log q|^k."""
         a, k, v = law
         found = q**a * regular(v)
@@ -150,10 +155,10 @@ class Derivation:
                 K_, UNASKED, UNASKED, UNASKED if self.gradients else None, J_, regime, basin, end, drive, share
             )
         q = self.variance(K_)
-        square = self._at(end.of_square, q)
+        square = self.at(end.of_square, q)
         if not self.gradients:
             return Regime(K_, q, square, None, None, regime, basin, end, drive, share)
-        slope = self._at(end.of_slope, q)
+        slope = self.at(end.of_slope, q)
         return Regime(K_, q, square, slope, self._jacobian(slope, end), regime, basin, end, drive, share)
 
     def _jacobian(self, slope: Growth, end: Asymptote) -> Growth:

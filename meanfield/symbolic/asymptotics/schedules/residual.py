@@ -54,7 +54,7 @@ class Solver(Marginal):
             J_ = regular(sp.Product(1 + W * m**-V, (m, 1, sp.oo)))
         q = self.variance(K_) if self.inside else UNASKED
         slope = regular(end.of_slope[2]) if self.gradients else None
-        square = self._at(end.of_square, q) if self.inside else UNASKED
+        square = self.at(end.of_square, q) if self.inside else UNASKED
         drive = "weak" if strong < 0 else "feedback" if strong > 0 else self._drive(K_, W)
         return Regime(K_, q, square, slope, J_ if self.gradients else None, regime, end=end, drive=drive)
 

@@ -12,7 +12,7 @@ import sympy as sp
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, K_ab, Z
 from meanfield.functions.series.taylor import fractional
-from meanfield.symbolic.asymptotics.comparing import added, log_of, summed
+from meanfield.symbolic.asymptotics.comparing import added, summed
 from meanfield.symbolic.asymptotics.exponent_cells import Undecided
 from meanfield.symbolic.asymptotics.log_growth import Growth, regular
 from meanfield.symbolic.asymptotics.schedules.balance import Correlated
@@ -23,7 +23,7 @@ from meanfield.symbolic.averages.expansions.expansion import at_infinity
 from meanfield.symbolic.averages.node import average
 
 _T = sp.Dummy("t", positive=True)
-FLEETING = (-sp.S.Half, 0)  # ⟨φ²⟩_q ~ v/√q: φ² has a finite integral, so that q → ∞ meets φ ever more rarely
+SQUARE_INTEGRABLE = (-sp.S.Half, 0)  # ⟨φ²⟩_q ~ v/√q: φ² has a finite integral, so that q → ∞ meets φ ever more rarely
 Pair = tuple[Growth | None, Growth | None]
 
 
@@ -43,8 +43,8 @@ def pair_laws(solver: Solver, regime: Regime) -> Pair:
     try:
         found = tail(solver.branch.phi.pieces, far)
     except MeanFieldError:
-        if far and regime.end.of_square[:2] == FLEETING:
-            return _fleeting(solver, regime)
+        if far and regime.end.of_square[:2] == SQUARE_INTEGRABLE:
+            return _square_integrable(solver, regime)
         share = unlike(solver.branch.phi.pieces) if far else None
         if share is None:
             raise Undecided(f"{solver.branch.phi} is no power of |z| at this end") from None
@@ -52,7 +52,7 @@ def pair_laws(solver: Solver, regime: Regime) -> Pair:
     try:
         if regime.end.is_linear:
             return _linear(solver, regime, found)
-        if regime.drive == "source" or regime.share == 1:
+        if regime.grows_by_source:
             return _behind_source(solver, regime, found)
         return _meeting(solver, regime, found)
     except Undecided:
@@ -200,7 +200,7 @@ def _waves(solver: Solver, regime: Regime, share: sp.Expr) -> Pair:
     return distance, _dying(solver, regime, sp.S.Zero)
 
 
-def _fleeting(solver: Solver, regime: Regime) -> Pair:
+def _square_integrable(solver: Solver, regime: Regime) -> Pair:
     """φ² of a finite integral as q → ∞: where two inputs differ by more than φ is wide, one meets it where the other
     does not, and ⟨φ_aφ_b⟩/⟨φ²⟩ → 0.
 
@@ -209,9 +209,9 @@ def _fleeting(solver: Solver, regime: Regime) -> Pair:
     and ⟨φ′⟩² times the biases inside add to its start: S l^{-V}⟨φ′⟩², by which it grows itself, adds up to a number.
     """
     assert regime.end is not None
-    v, w, square = solver.branch.v, solver.branch.w, regular(regime.end.of_square[2]) * regime.q**FLEETING[0]
-    if regime.drive == "source" or regime.share == 1:
-        source = square * regular(2 * v.size, -v.beta)
+    v, w = solver.branch.v, solver.branch.w
+    if regime.grows_by_source:
+        source = solver.at(regime.end.of_square, regime.q) * solver.falls(v).times(sp.Integer(2))
         settles = solver.sign(source.exponent + 1 - w.beta)
         if settles > 0 or (settles == 0 and solver.sign(w.beta) == 0):
             return _by_distance(regime, summed(source, solver.oracle) or regular(None))
@@ -237,10 +237,8 @@ def _met(solver: Solver, regime: Regime, slope: int) -> Growth | None:
     terms = at_infinity(mean, 1).terms
     if not terms:
         raise Undecided(f"the mean of {solver.branch.phi} at large variances is not known")
-    lead, v = terms[0], solver.branch.v
-    found = regular(v.size * lead.coefficient**2, -v.beta) * regime.q ** (2 * lead.power)
-    if lead.logs != 0:
-        found = found * log_of(regime.q, solver.oracle) ** (2 * lead.logs)
+    lead = terms[0]
+    found = solver.falls(solver.branch.v) * solver.at((2 * lead.power, 2 * lead.logs, lead.coefficient**2), regime.q)
     bias = solver.bias() if slope else None
     return found if bias is None else found * bias
 
