@@ -21,6 +21,7 @@ from meanfield.kernels.loops.hermite_series import HermiteTable
 from meanfield.numeric.lowering.modules import cache, generated_modules
 from meanfield.numeric.phases.correlations import Correlations
 from meanfield.numeric.phases.maps import scalar_map
+from meanfield.symbolic.fixed_points import all_fixed_points
 from meanfield.theory.queries import stored_answers
 
 THEORY = mf.derive("erf")
@@ -266,3 +267,18 @@ def test_a_number_that_python_does_not_write_is_refused_in_a_sentence():
     for given in ({"sigma_w": 10**5000}, {"sigma_w": 1, "sigma_b": 10**5000}):
         with pytest.raises(MeanFieldError, match=r"finite number, but a whole number of more than 4300 digits"):
             THEORY.fixed_points(**given)
+
+
+def test_a_phase_and_the_laws_behind_it_search_once_for_the_fixed_points(monkeypatch):
+    """And anew for another map, and once what was found is forgotten."""
+    searched, real = [], all_fixed_points.zeros
+    monkeypatch.setattr(all_fixed_points, "zeros", lambda gain, *a, **k: searched.append(gain) or real(gain, *a, **k))
+    all_fixed_points._of_maps.cache_clear()
+    theory, at = mf.derive("tanh"), {"sigma_w": "3/2", "sigma_b": "1/5"}
+    theory.phase(**at), theory.depth_law("J", **at), theory.fixed_points(**at)
+    assert len(searched) == 1
+    theory.fixed_points(sigma_w="3/2", sigma_b="1/4")
+    assert len(searched) == 2
+    all_fixed_points._of_maps.cache_clear()
+    theory.phase(**at)
+    assert len(searched) == 3
