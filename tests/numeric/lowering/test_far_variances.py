@@ -54,7 +54,7 @@ FUNCTIONS = {
 
 def form_of(phi: str) -> sp.Expr:
     f = mf.derive(phi).recursion("K_aa", "K_bb", "K_ab")
-    (node,) = (n for e in f.steps[-1].flat() for n in e.atoms(Average) if n.n == 2 and K_ab in n.free_symbols)
+    (node,) = (n for e in f.steps[-1].flat() for n in e.atoms(Average) if n.dimension == 2 and K_ab in n.free_symbols)
     return closed(node)
 
 

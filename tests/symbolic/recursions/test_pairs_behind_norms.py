@@ -151,7 +151,7 @@ def test_all_of_a_layer_against_quadrature_of_the_texts(pair):
 def test_what_is_a_little_off_is_measured():
     """The kink's place and a parameter, off in the seventh digit, in the error that a module is stored with."""
     recursion = behind("relu", "relu").equal_norms.only("K", "K_ab")
-    (node,) = (n for n in recursion["K_ab"].atoms(Average) if n.n == 2)
+    (node,) = (n for n in recursion["K_ab"].atoms(Average) if n.dimension == 2)
     shape, variables = node.over_symbols()
     samples = parametric_check.samples(shape, variables)
     text = parametric.text(parametric.plan(shape, samples), "f")
