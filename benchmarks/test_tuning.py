@@ -7,6 +7,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import meanfield as mf
+from meanfield.numeric.lowering.modules import generated_modules
 from meanfield.tuning.network_gains.descent import through_network
 from meanfield.tuning.network_gains.tune import _drive, random_inputs
 
@@ -67,8 +68,9 @@ def test_plane(beside):
 
 
 @pytest.mark.parametrize(("phi", "preset"), [("gelu", "mlp"), ("tanh", "mlp"), ("gelu", "preln"), ("gelu", "resmlp")])
-def test_recommend(beside, phi, preset):
+def test_recommend(beside, phi, preset, monkeypatch):
     """recommend, 50 layers of 512 neurons, warm: {phi}, {preset}"""
+    monkeypatch.setattr(generated_modules, "PATIENCE", 0.0)  # compiled, as after a dozen calls
     ours = lambda: mf.recommend(phi, architecture=preset, depth=50, width=512)  # noqa: E731
     theory = mf.derive(phi, architecture=preset)
 
