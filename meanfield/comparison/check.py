@@ -231,5 +231,3 @@ def _positions(theory: Theory, batch: Any, tokens: Any, correlation: Any) -> tup
     except MeanFieldError:
         return theory, True, size, 1
     return finite, True, size, 1
-
-

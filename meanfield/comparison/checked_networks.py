@@ -61,8 +61,7 @@ class CheckedPoint:
         asked = {"sigma_w": sigma_w, "sigma_b": sigma_b}
         one_point(asked, layerwise)
         point = ParameterPoint.of(theory, sigma_w, sigma_b, input_norm, correlation, None, parameters)
-        inputs = dict(zip((*asked, "input_norm", "correlation"), point.inputs.values(), strict=True))
-        parameters = point.doubles()
+        inputs, parameters = point.inputs, point.doubles()
         depth = integer(depth, "The depth", 1, 1 << 24)
         widths = widths_of(width, depth)
         hidden = {k: parameters.pop(k) for k in of_widths(theory.block) & set(parameters)}
@@ -75,7 +74,7 @@ class CheckedPoint:
             scalar(value, name)
         if inputs["correlation"] is not None:
             scalar(inputs["correlation"], "correlation")
-        own = {k: None if v is None else point.inputs[k] for k, v in asked.items()}
+        own = {k: None if v is None else inputs[k] for k, v in asked.items()}
         theory, free = decided(theory, parameters)
         return cls(theory, own, inputs, parameters, free, hidden, depth, widths)
 
@@ -137,7 +136,6 @@ class CheckedPoint:
         return {k: str(v) for k, v in {**self.numbers, **self.parameters, **hidden}.items()}
 
 
-
 @dataclass(frozen=True)
 class CheckedEnsembles:
     """The networks of a check: those of its width, and narrower ones on which what finite width adds is measured.
@@ -190,14 +188,12 @@ class CheckedEnsembles:
         )
 
 
-
 def _ndim(value: Any, what: str) -> int:
     """The number of axes of a number or an array."""
     try:
         return np.ndim(value)
     except ValueError:
         raise MeanFieldError(f"{what} must be a number or an array, but {shown(value)} was given.") from None
-
 
 
 def _denominator(block: Block, hidden: Mapping[str, Any]) -> int:
