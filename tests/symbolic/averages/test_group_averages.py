@@ -154,7 +154,7 @@ def test_a_rule_that_misses_is_refused(monkeypatch):
     """The measured error sees a lattice that is none, and says so."""
     steep = GroupAverage(Integrand(sp.exp(Z[0] ** 2 / 50 + Z[1])), Integrand(Z[0]), 2, group_functions.SECOND, (K,))
     with pytest.raises(MeanFieldError, match="too steep, or grows too fast"):
-        lattice.error(steep, lattice.text(steep, "f"), "f")
+        lattice.error(steep)
 
 
 @pytest.mark.slow

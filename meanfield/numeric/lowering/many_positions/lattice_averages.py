@@ -20,7 +20,7 @@ from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.symbols import K, Z, distance
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.averages import planes
-from meanfield.numeric.lowering.modules.module_functions import PAIR_WEIGHT, Functions, lowers
+from meanfield.numeric.lowering.modules.module_functions import Functions, lowers
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.lowering.text.helpers import helpers_for
 from meanfield.numeric.quadrature.rules import gauss_legendre
@@ -48,12 +48,17 @@ USABLE = 0.01  # a larger measured error is refused
 Value = tuple[str, dict[int, str]]  # source of a value and of its slopes by the nodes that it depends on
 
 
-@lru_cache(maxsize=4)
-def normals(move: int = MOVES[0]) -> np.ndarray:
-    """Normal deviates at the baker's images of (j + move + 1/4)/POINTS."""
+@lru_cache(maxsize=1)
+def _deviates() -> np.ndarray:
+    """Normal deviates at the baker's images of (j + 1/4)/POINTS."""
     u = (np.arange(POINTS) + 0.25) / POINTS
     inverse = NormalDist().inv_cdf
-    return np.array([np.roll([inverse(t) for t in 1.0 - np.abs(2.0 * u - 1.0)], -move)])
+    return np.array([inverse(t) for t in 1.0 - np.abs(2.0 * u - 1.0)])
+
+
+def normals(move: int = MOVES[0]) -> np.ndarray:
+    """Normal deviates at the baker's images of (j + move + 1/4)/POINTS."""
+    return np.array([np.roll(_deviates(), -move)])
 
 
 def text(node: GroupAverage, name: str) -> str:
@@ -157,17 +162,17 @@ _RISE = """def {name}(A, B, T):
 """
 
 
-def error(node: GroupAverage, source: str, name: str) -> float:
+@lru_cache(maxsize=256)  # recursions of one network share their averages: each is compiled and measured once
+def error(node: GroupAverage) -> float:
     """The error of the rule: the largest relative difference between shifts of the lattice.
 
     Raises: MeanFieldError where the rule does not see the average.
     """
     if node.which in (UNEQUAL_RATIO, DIFFERENCE):  # made of what these measure
-        other = node.over((K, distance), RATIO) if node.which == UNEQUAL_RATIO else node.over((K,), RADIAL)
-        return error(other, text(other, name), name)
-    f, worst = _compiled(source, name), 0.0
+        return error(node.over((K, distance), RATIO) if node.which == UNEQUAL_RATIO else node.over((K,), RADIAL))
+    f, worst = _compiled(node), 0.0
     scale = None if node.which not in (group_functions.MEAN, RADIAL) else node.of(SECOND)
-    size = _compiled(text(scale, name), name) if scale is not None else None
+    size = _compiled(scale) if scale is not None else None
     for V in SAMPLES:
         for gap in GAPS if node.which > RADIAL else GAPS[:1]:
             at: tuple[float, ...] = (V,) if node.which < PRODUCT else (V, V * (1 - gap), V)
@@ -189,15 +194,17 @@ def error(node: GroupAverage, source: str, name: str) -> float:
     return worst
 
 
-def _compiled(source: str, name: str):
-    """The function `name` of generated source, compiled: a rule has too many points for the interpreter."""
+@lru_cache(maxsize=64)
+def _compiled(node: GroupAverage):
+    """The function of an average, compiled: a rule has too many points for the interpreter."""
     from numba import njit
 
+    source = text(node, "rule")
     scope = {"math": math, "np": np, "njit": njit}
-    text = helpers_for(source) + printing.decorated(source, "@njit(error_model='numpy')")
-    text = text.replace("cache=True, ", "")
-    exec(compile(text, f"<{name}>", "exec"), scope)  # generated here, from expressions only
-    return scope[name]
+    whole = helpers_for(source) + printing.decorated(source, "@njit(error_model='numpy')")
+    whole = whole.replace("cache=True, ", "")
+    exec(compile(whole, "<rule>", "exec"), scope)  # generated here, from expressions only
+    return scope["rule"]
 
 
 # ---------------------------------------------------------------------------------------------------- the formula
@@ -309,6 +316,7 @@ class _Tape:
 def _lowered(functions: Functions, shape: GroupAverage, written: Sequence[sp.Expr]) -> None:
     name = functions.name(shape, "group")
     source = text(shape, name)
-    missed = error(shape, source, name)
+    missed = error(shape)
     note = f"{name} = {shape}: a lattice of {POINTS} points, measured error {missed:.0e}"
-    functions.add(name, source, note, missed, PAIR_WEIGHT, table=normals())
+    cost = float(POINTS * (2 if len(shape.variables) > 1 else 1))  # a point is a plain layer's work
+    functions.add(name, source, note, missed, cost, table=normals())

@@ -27,7 +27,7 @@ from meanfield.base.budgets import tick
 from meanfield.base.symbols import K_aa, K_ab, K_bb, Z
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.averages import planes
-from meanfield.numeric.lowering.modules.module_functions import DIRECT_WEIGHT, PAIR_WEIGHT, Functions, lowers
+from meanfield.numeric.lowering.modules.module_functions import DIRECT_WEIGHT, Functions, lowers
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.quadrature import evaluation
 from meanfield.numeric.quadrature.rules import gauss_legendre
@@ -42,6 +42,7 @@ SAMPLES = (0.02, 1.0, 10.0)  # variances at which the rule is compared with a fi
 GAPS = (1.5, 0.7, 0.1, 1e-4, 1e-8, NEAREST)  # and 1 - c
 USABLE = 1e-3  # a larger measured error is refused
 FLOOR = 1e-13
+TRIANGLES = 2e5  # what a call for two inputs costs at least, in layers of tables
 
 
 def core(node: MaximumAverage, name: str) -> tuple[str, float]:
@@ -531,5 +532,5 @@ def _lowered(functions: Functions, shape: MaximumAverage, written: Sequence[sp.E
     shared = functions.names[key]
     of_two = len(shape.variables) == 3
     name = functions.name(shape, "pair" if of_two else "group")
-    cost = PAIR_WEIGHT if shape.which > group_functions.RADIAL else DIRECT_WEIGHT
+    cost = TRIANGLES if shape.which > group_functions.RADIAL else DIRECT_WEIGHT
     functions.add(name, text(shape, name, shared), f"{name} = {shape}", 0.0, cost, sine2=of_two)

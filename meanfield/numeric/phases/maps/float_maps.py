@@ -40,16 +40,20 @@ class Mapped:
     error_J: np.ndarray
 
 
-def layer(recursion: Recursion, K: np.ndarray, numbers: Numbers) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(K′, its slope, χ_J) of a lowered recursion of (K, J) at an array of K > 0; 0 for a number that is not given."""
-    h, K = 1e-3, np.asarray(K, dtype=float)
-    points = np.stack([K * (1 + k * h) for k in (-2, -1, 0, 1, 2)])
+def stepped(recursion: Recursion, K: np.ndarray, numbers: Numbers) -> tuple[np.ndarray, np.ndarray]:
+    """(K′, χ_J) of a lowered recursion of (K, J) at an array of K > 0; 0 for a number that is not given."""
     lowered = lower(recursion)
-    state = np.zeros((points.size, len(recursion.state)))  # log J = 0
-    state[:, recursion.index("K")] = points.ravel()
-    sigma = np.array([np.full(points.size, numbers.get(n, 0.0)) for n in lowered.parameters])
-    after = lowered.step(state, sigma).reshape(*points.shape, -1)
-    F, X = after[..., recursion.index("K")], np.exp(after[..., recursion.index("J")])
+    state = np.zeros((K.size, len(recursion.state)))  # log J = 0
+    state[:, recursion.index("K")] = K.ravel()
+    sigma = np.array([np.full(K.size, numbers.get(n, 0.0)) for n in lowered.parameters])
+    after = lowered.step(state, sigma).reshape(*K.shape, -1)
+    return after[..., recursion.index("K")], np.exp(after[..., recursion.index("J")])
+
+
+def layer(recursion: Recursion, K: np.ndarray, numbers: Numbers) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(K′, its slope, χ_J), as `stepped`."""
+    h, K = 1e-3, np.asarray(K, dtype=float)
+    F, X = stepped(recursion, np.stack([K * (1 + k * h) for k in (-2, -1, 0, 1, 2)]), numbers)
     return F[2], (8 * (F[3] - F[1]) - (F[4] - F[0])) / (12 * h * K), X[2]
 
 
@@ -71,6 +75,10 @@ class FloatMap(ScalarMap):
     def at(self, K: np.ndarray, numbers: Numbers) -> Mapped:
         """The map at an array of K > 0, with numbers for its parameters."""
         raise NotImplementedError
+
+    def next_K(self, K: np.ndarray, numbers: Numbers) -> np.ndarray:
+        """K′ alone, which a search for fixed points asks for."""
+        return self.at(K, numbers).K
 
     def keeps_zero(self, numbers: Numbers) -> bool:
         """Whether K = 0 is a fixed point, as far as floats see."""
@@ -107,21 +115,22 @@ class FloatMap(ScalarMap):
         return {n: float(values[n]) for n in self.parameters}
 
     def _points(self, numbers: Numbers) -> FixedPoints:
-        points, mapped = self.points, self.at(self.points, numbers)
-        gain = mapped.K / points - 1
+        points = self.points
+        gain = self.next_K(points, numbers) / points - 1
         signs = (gain > FLAT).astype(int) - (gain < -FLAT).astype(int)
         found: list[tuple[FixedPoint, float]] = []
         if self.keeps_zero(numbers):
             zero = Solution(sp.S.Zero, Status.MEASURED, None, self.why)
-            chi_J, chi_K = (self._value(float(chi[0]), 10 * self.error) for chi in (mapped.chi_J, mapped.chi_K))
+            first = self.at(points[:1], numbers)
+            chi_J, chi_K = (self._value(float(chi[0]), 10 * self.error) for chi in (first.chi_J, first.chi_K))
             found.append((FixedPoint(zero, chi_J, chi_K, "stable" if signs[0] < 0 else "unstable"), 0.0))
         for i, j in pairwise(map(int, np.flatnonzero(signs))):
             if signs[i] != signs[j]:
                 point = self._between(float(points[i]), float(points[j]), int(signs[i]), numbers)
                 found.append((point, float(point.K.value)))
         kept, ends = [], [sp.S.Zero, *[point.K.value for point, k in found if k], sp.oo]
-        first = 1 if not found or found[0][1] else 0  # K* = 0 is the first end itself
-        for n, (point, _) in enumerate(found, first):
+        start = 1 if not found or found[0][1] else 0  # K* = 0 is the first end itself
+        for n, (point, _) in enumerate(found, start):
             basin = (ends[max(n - 1, 0)], ends[n + 1]) if point.stability == "stable" else None
             kept.append(FixedPoint(point.K, point.chi_J, point.chi_K, point.stability, basin))
         free = (ends[-2], sp.oo) if signs[-1] > 0 else None
@@ -132,7 +141,7 @@ class FloatMap(ScalarMap):
 
         def gain(log_K: float) -> float:
             k = math.exp(log_K)
-            return float(self.at(np.array([k]), numbers).K[0]) / k - 1
+            return float(self.next_K(np.array([k]), numbers)[0]) / k - 1
 
         K = math.exp(between(gain, math.log(low), math.log(high)))
         here = self.at(np.array([K]), numbers)

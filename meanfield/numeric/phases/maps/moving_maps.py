@@ -13,7 +13,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.numeric.lowering.assembly import lower
-from meanfield.numeric.phases.maps.float_maps import FloatMap, Mapped, Numbers, layer
+from meanfield.numeric.phases.maps.float_maps import FloatMap, Mapped, Numbers, layer, stepped
 from meanfield.numeric.phases.maps.scalar_map import EnclosedMap, Values
 from meanfield.numeric.phases.phase_grids import GRID
 from meanfield.symbolic.criticality.phases import Phase, moves_with_K
@@ -45,6 +45,9 @@ class MovingMap(FloatMap, EnclosedMap):
     def at(self, K: np.ndarray, numbers: Numbers) -> Mapped:
         following, slope, chi_J = layer(self.recursion, K, numbers)
         return Mapped(following, slope, chi_J, following * self.error, chi_J * self.error)
+
+    def next_K(self, K: np.ndarray, numbers: Numbers) -> np.ndarray:
+        return stepped(self.recursion, K, numbers)[0]
 
     def fixed_points(self, values: Values, units: Mapping[str, Any]) -> FixedPoints:
         """By its values; where only χ_J moves so (a norm ends the block), those of an enclosed map."""
