@@ -114,6 +114,7 @@ def test_positions_that_act_on_each_other_have_it_too(architecture):
         assert_equal(run.own_variance, run.K)
 
 
+@pytest.mark.slow
 def test_a_quotient_goes_on_where_K_underflows():
     """Its degree says that other units do not change it; of one that says nothing 0/0 is left."""
     asked = ("share", "plain_share", "c")

@@ -115,6 +115,7 @@ def test_balance_between_prejudice_and_neutrality():
     assert (below, above) == (BiasPhase.PREJUDICE, BiasPhase.NEUTRALITY)
 
 
+@pytest.mark.slow
 def test_unknown_is_said_with_its_reason():
     found = mf.derive("z/(1 + z**2)**(3/4)", residual=True).bias(sigma_w=1, sigma_b="0.1")
     assert found.phase is BiasPhase.UNKNOWN and "is not known" in found.message and found.status is mf.Status.UNKNOWN

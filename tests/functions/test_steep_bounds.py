@@ -65,6 +65,7 @@ def test_control_a_factor_that_is_cut(monkeypatch):
         assert_decays(activation("tanh(800*(z-2))").pieces.expr)
 
 
+@pytest.mark.slow
 def test_answers_of_steep_functions():
     """OverflowError before."""
     (point,) = mf.derive("tanh(500*(z-1))").fixed_points(sigma_w=2, sigma_b="1/10")

@@ -228,6 +228,7 @@ def swapped(answer, names):
     return dataclasses.replace(answer, name=other[answer.name])
 
 
+@pytest.mark.slow_with("phase-names2")
 @pytest.mark.parametrize(
     ("kind", "names"),
     [

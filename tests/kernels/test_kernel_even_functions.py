@@ -90,6 +90,7 @@ def assert_distances(name: str, scale: float, sigma_b: float, depth: int, off: f
         assert off_by < max(found.error["distance"], 1e-12), f"the distance of row {i} by {off_by:.1e}"
 
 
+@pytest.mark.fast_with("exp(-z**2)-1e-06-0.0", "exp(-z**2)-0.001-0.1", "1+z**2-0.3-0.1")
 @pytest.mark.parametrize("sigma_b", [0.0, 1e-3, 0.1])
 @pytest.mark.parametrize(("name", "scale"), [(n, s) for n in FUNCTIONS for s in (1e-6, 1e-3, 0.3)])
 def test_distances_have_their_digits(name, scale, sigma_b):
@@ -99,6 +100,7 @@ def test_distances_have_their_digits(name, scale, sigma_b):
         assert_distances(name, scale, sigma_b, 2, off=1e-8)
 
 
+@pytest.mark.slow
 def test_what_was_lost(monkeypatch):
     """1 + c from 1 - c; coefficients beside f(0); differences of averages that are all f(0)²."""
     with monkeypatch.context() as patch:

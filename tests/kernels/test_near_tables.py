@@ -21,6 +21,7 @@ from tests.kernels.test_kernel_scales import W, assert_bounds_hold, fan
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 RNG = np.random.default_rng(11)
+PARTS = {"distances": slice(0, WIDTH), "slopes": slice(WIDTH, 2 * WIDTH), "all": slice(0, None)}  # of a box
 
 
 @pytest.fixture
@@ -33,7 +34,9 @@ def kernel(X, names=("K", "Theta", "distance")):
     return mf.derive("relu").kernel(X[:1], X, sigma_w=W, sigma_b=0, depth=3, quantities=names)
 
 
-def test_what_boxes_may_miss_is_said_and_more_is_seen(monkeypatch, many):
+@pytest.mark.slow_with("slopes", "all")
+@pytest.mark.parametrize("part", PARTS)
+def test_what_boxes_may_miss_is_said_and_more_is_seen(part, monkeypatch, many):
     """Rows that are followed by their distance say what each layer's boxes may miss, others do not; an error in a box
     that is larger leaves the bounds, one that is allowed stays inside. Exact: two layers of a ReLU with 60 digits."""
     X = fan(3e-5)[:4]
@@ -44,21 +47,19 @@ def test_what_boxes_may_miss_is_said_and_more_is_seen(monkeypatch, many):
     assert_bounds_hold(near, "relu", X, 3)
     true = Nearby.tables
 
-    def planted(by, part):
+    def planted(by):
         def tables(self, V, made):
             *out, boxes, polynomials, stamp, total = true(self, V, made)
             boxes = boxes.copy()
-            boxes[..., part] *= 1 + by
+            boxes[..., PARTS[part]] *= 1 + by
             return *out, boxes, polynomials, stamp, total
 
         monkeypatch.setattr(Nearby, "tables", tables)
         return kernel(X)
 
-    width = WIDTH
-    for part in (slice(0, width), slice(width, 2 * width), slice(0, None)):
-        assert_bounds_hold(planted(MISSED, part), "relu", X, 3)
-        with pytest.raises(AssertionError, match=r"Theta|distance|K"):
-            assert_bounds_hold(planted(1e-10, part), "relu", X, 3)
+    assert_bounds_hold(planted(MISSED), "relu", X, 3)
+    with pytest.raises(AssertionError, match=r"Theta|distance|K"):
+        assert_bounds_hold(planted(1e-10), "relu", X, 3)
 
 
 def test_products_with_an_operator_say_one_bound(many):
@@ -70,6 +71,7 @@ def test_products_with_an_operator_say_one_bound(many):
     assert said[0] == said[1] == said[2] > before + 3 * MISSED
 
 
+@pytest.mark.slow
 def test_a_box_that_misses_more_is_dropped(monkeypatch):
     """The rule by which boxes are kept, at places and by averages that the box does not know: a kinked function's box
     is right to MISSED of the smallest distance and slope, and one with a planted error is none."""

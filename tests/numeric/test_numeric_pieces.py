@@ -85,6 +85,7 @@ def test_a_gain_of_zero_leaves_the_other_slopes():
         assert slope[i] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=1e-6 * np.abs(slope).max())
 
 
+@pytest.mark.slow_with("softsign-<lambda>")
 @pytest.mark.parametrize("name, f", [("tanh", np.tanh), ("softsign", lambda z: z / (1 + abs(z)))])
 def test_a_small_correlation_is_not_read_off_its_square(name, f):
     """⟨φφ⟩ ~ c⟨zφ⟩² of an odd φ; 1 - c² of doubles knows no c below 1e-8."""

@@ -80,6 +80,7 @@ def test_recursions_of_steep_functions(form, base, more, interpreted):
     np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_kernels_of_very_steep_functions(interpreted):
     """K of tanh(1e5 z) was 11 % off under 3e-9."""
     X, a = np.array([[1.0, 1.0], [1.0, 1.1], [-0.3, 0.7]]), 1e5

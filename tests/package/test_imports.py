@@ -7,6 +7,7 @@ import importlib
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -366,13 +367,19 @@ TWICE = {
 }
 
 
+@cache
+def classes_of(text: str) -> tuple[str, ...]:
+    """The classes at the top of a module's text, private ones aside."""
+    found = [node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
+    return tuple(name for name in found if not name.startswith("_"))
+
+
 def class_homes(sources: dict[str, str]) -> dict[str, list[str]]:
     """The modules of every class that is defined at the top of one, private ones aside."""
     homes: dict[str, list[str]] = {}
     for name, text in sources.items():
-        for node in ast.parse(text).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                homes.setdefault(node.name, []).append(name)
+        for one in classes_of(text):
+            homes.setdefault(one, []).append(name)
     return homes
 
 

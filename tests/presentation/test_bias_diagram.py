@@ -177,6 +177,7 @@ def test_nothing_is_guessed():
 STARTS = {"z**2 + z/2": (0.5, 1.5), "z*abs(z) + z/3": (1.5,), "elu": (0.5, 1.0)}
 
 
+@pytest.mark.slow_with("elu")
 @pytest.mark.parametrize("phi", STARTS)
 def test_phases_are_those_of_single_points(phi, monkeypatch):
     """K falls by a factor a layer where phi is linear at 0: the first layers decide c, odd or not (the diagram said
@@ -199,6 +200,7 @@ GROWING = {("z", False): (0.5, 1.0, 1.5), ("2*z + 1", False): (0.4, 0.5, 1.0), (
 GROWING[("z + tanh(z)", False)] = (1.5,)
 
 
+@pytest.mark.slow_with("0-z + tanh(z)-False")
 @pytest.mark.parametrize(("phi", "residual"), GROWING)
 @pytest.mark.parametrize("sigma_b", [0, 0.5])
 def test_phases_where_K_grows_by_a_factor(phi, residual, sigma_b, monkeypatch):
@@ -309,6 +311,7 @@ def test_tables_of_functions_without_closed_forms(phi):
         assert abs(near.c - found.c[i, j]) > 1e-12 + found.error[i, j]  # planted: σ_w off by 1e-7
 
 
+@pytest.mark.slow_with("tanh")
 @pytest.mark.parametrize("phi", ["tanh", "relu"])
 def test_an_octave_of_many_points_is_read_off_a_table(phi):
     """A table that misses more than S itself is not kept: then every point would ask S, slowly, and nobody would see

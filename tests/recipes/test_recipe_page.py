@@ -35,6 +35,7 @@ def test_the_table_has_every_recipe_and_its_laws():
         assert cells[1:-4] == [page.cell(recipe, kinds) for kinds in page.KINDS.values()], name
 
 
+@pytest.mark.slow
 def test_a_row_is_what_its_report_says():
     assert_row("gpt2", ROWS["gpt2"])
     with pytest.raises(AssertionError, match="gpt2"):

@@ -154,6 +154,7 @@ def assert_theta_of_the_mean(heads: int, drawn: dict[str, float], mean: dict[str
         assert abs(found.mean - value) <= limit, (name, found.mean, value, limit)
 
 
+@pytest.mark.slow
 def test_the_tangent_kernel_of_many_drawn_heads_is_that_of_the_mean():
     assert_theta_of_the_mean(300, POINT, POINT)
 

@@ -83,6 +83,7 @@ def test_variance_over_inputs_of_drawn_neurons(quantity):
         assert_close((2 if quantity == "K_aa" else 1) * y2**2)
 
 
+@pytest.mark.slow
 def test_the_optimal_depth_is_as_exact_as_its_slope():
     """ν of tanh(z) + z²/5 at K* > 0 is a float, and so is L*; a long exact one stays what it is."""
     theory = mf.derive("tanh(z)+z**2/5")

@@ -160,6 +160,7 @@ def test_the_torch_snippet_draws_a_whole_network_in_order():
 RELU = (LayerNorm(), Nonlinearity("relu"), Dense())
 
 
+@pytest.mark.slow_with("block1")
 @pytest.mark.parametrize(
     "block",
     [

@@ -45,6 +45,7 @@ def planes_scale(plan, a, b):
     return float((weight * f(math.sqrt(a) * x) ** 2).sum() * (weight * g(math.sqrt(b) * x) ** 2).sum())
 
 
+@pytest.mark.slow_with("a kink beside a wave")
 @pytest.mark.parametrize("name", PAIRS)
 def test_lines_as_arrays_are_the_lines_of_the_text(name):
     assert_same(*both(name))

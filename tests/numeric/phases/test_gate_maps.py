@@ -37,6 +37,7 @@ def test_a_gates_own_dense_is_in_the_fixed_point():
     assert abs(float(phase.fixed_point.K) - follow(own_dense=False)[0]) > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [GATED, Sequential((LayerNorm(affine=False), Gate("relu"), Pool(2, "max"), Dense()))])
 def test_phases_and_runs_end_at_one_K_and_c(block):
     theory = mf.derive(block)

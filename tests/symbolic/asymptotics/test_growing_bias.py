@@ -60,6 +60,7 @@ def test_variances_that_grow_with_depth_are_refused(beta):
     assert mf.Schedule(1, 0) and mf.Schedule(1, "beta_v")
 
 
+@pytest.mark.slow_with("tanh-1/2")
 @pytest.mark.parametrize("phi, correlation", [("tanh", "1/2"), ("exp(-z**2)", "0")])
 def test_what_falls_is_no_prejudice(phi, correlation):
     """c → 0 as K grows: γ* = 0 (γ* = ∞, c* = 1 before, as of every law that moves)."""

@@ -301,6 +301,7 @@ def assert_table(T, rows=None, bound=1e-10):
             assert_close(f(V, table.tolist()), number(kind, T, V), bound)
 
 
+@pytest.mark.slow
 def test_a_table_misses_what_it_says():
     assert_table(16)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):

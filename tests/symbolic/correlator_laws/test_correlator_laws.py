@@ -508,6 +508,7 @@ def test_weights_that_are_a_fraction_of_roots():
     assert theory.depth_law("V", **at).leading.coefficient == sp.Rational(2, 3)
 
 
+@pytest.mark.slow
 def test_theta_of_an_activation_with_long_numbers():
     """α and λ of SELU have ten decimals, powers of them hundreds of digits (an OverflowError before)."""
     selu = mf.derive("selu")
@@ -520,6 +521,7 @@ def test_theta_of_an_activation_with_long_numbers():
     assert abs(run.Theta[-1] * 1e5 / lead - 1) < 1e-3 < abs(run.Theta[-1] * 1e5 / (1.01 * lead) - 1)
 
 
+@pytest.mark.slow
 def test_a_law_at_a_point_whose_closed_forms_are_long_is_that_of_a_run():
     """sin(z) + z²/3 at its half-stable point: slopes are bounded by integrals, not by closed forms of thousands of
     terms (more than 150 s before). V/K² rises by the law's coefficient a layer, up to 1/l."""

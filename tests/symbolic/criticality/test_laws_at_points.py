@@ -37,6 +37,7 @@ def assert_shares_agree(run, limit, of_K, of_c):
     assert abs(c_share - K_share) < 0.005, f"{c_share} of the law of c, {K_share} of that of K"
 
 
+@pytest.mark.slow
 def test_an_input_norm_beside_a_point_is_where_the_law_starts(gelu):
     t, point = gelu
     assert "exponential" in t.depth_law("c", at=point, input_norm=1).regime

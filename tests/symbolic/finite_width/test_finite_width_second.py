@@ -220,6 +220,7 @@ def test_gelu_by_total_cumulance():
 # ------------------------------------------------------------------------------------------------------- as published
 
 
+@pytest.mark.slow
 def test_vertex_at_finite_width():
     """Ṽ of orthogonal tanh, K¹ = 1/3, layer 6: simulated −1.731, −1.783, −1.812 at n = 25, 50, 100. K alone corrected
     to 1/n, the value moves in the next order; without V1 it is off."""

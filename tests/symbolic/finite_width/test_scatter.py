@@ -45,6 +45,7 @@ def test_relu_in_closed_form():
     assert recursion.names[-1] == "A_J" and sp.expand(recursion.step[-1] - recursion.state[-1].symbol) == 1
 
 
+@pytest.mark.slow_with("softsign-place1")
 @pytest.mark.parametrize(
     ("phi", "place"), [("tanh", (1.3, 0.2, 1.0)), ("softsign", (1.1, 0.0, 1e-9)), ("relu", (1.4, 0, 1e-30))]
 )

@@ -426,6 +426,7 @@ def test_correlations_near_the_edge_of_order_and_at_0():
     assert apart[1].c == 0 and apart[1].stability == "stable"
 
 
+@pytest.mark.slow
 def test_a_check_compares_tokens():
     block = Residual(Sequential((LayerNorm(), Attention(8, key_dim=32), Dense())))
     found = mf.check(block, sigma_w=1, sigma_b=0, width=128, depth=3, networks=60, tokens=4, quantities=("K", "K_ab"))

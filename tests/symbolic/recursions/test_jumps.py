@@ -201,6 +201,7 @@ def test_pieces_that_are_not_constant(formula, monkeypatch):
     assert near == pytest.approx(0.1, rel=1e-4)  # S falls as the inverse root of the distance
 
 
+@pytest.mark.slow
 def test_references_reach_beyond_a_wall(monkeypatch):
     """At V = .001 all of z·1(z > .4) lies beyond 12 deviations: 2(⟨f²⟩ - ⟨f f⟩)/apart in 40 digits by mpmath. A
     reference that ends at ten refused it."""

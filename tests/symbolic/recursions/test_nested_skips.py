@@ -84,6 +84,7 @@ def test_networks_confirm_what_ways_have_in_common(which):
     assert abs((np.mean(found) - lost) / (np.std(found, ddof=1) / np.sqrt(len(found)))) > 4, "control: what was printed"
 
 
+@pytest.mark.slow
 def test_distances_add_up_behind_nested_skips():
     """Of two inputs of unequal norms the distance is what K_aa + K_bb - 2K_ab says, where the ways have more than one
     thing in common."""
@@ -133,6 +134,7 @@ UNEQUAL = {
 }
 
 
+@pytest.mark.slow_with("and another norm", "behind an RMSNorm")
 @pytest.mark.parametrize("which", UNEQUAL)
 def test_two_functions_of_two_norms_have_no_common_distance(which):
     """A skip beside a norm without fresh weights is another function of either input: distances were those of one of

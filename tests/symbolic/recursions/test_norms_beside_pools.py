@@ -11,6 +11,7 @@ RELU, POOL = Nonlinearity("relu"), Pool(2, "max")
 AT = {"sigma_w": 1.5, "sigma_b": 0.3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [(LayerNorm(), RELU, POOL), (RELU, POOL, LayerNorm())])
 def test_a_trained_norm_beside_a_pool_has_lines_and_correlations(parts):
     """Gains are 1 at the start: all but Θ is that of the norm without them (OpenTangent before)."""
@@ -59,6 +60,7 @@ def test_phases_of_a_batch_norm_before_a_pool_are_those_of_gauss_sums(phi, f, sl
     assert abs(float(theory.depth_law("K", **AT).expr) - float(found.fixed_point.K.value)) < 1e-12
 
 
+@pytest.mark.slow
 def test_averages_without_enclosure_settle_behind_a_batch_norm():
     """GELU goes up and down: its maxima are doubles, and the phase is measured."""
     theory = mf.derive(Sequential((BatchNorm(), Nonlinearity("gelu"), POOL, Dense())))

@@ -450,6 +450,7 @@ def test_the_measured_error_of_difference_quotients_sees_what_is_missing(plant):
     assert lowered("tanh", planted)[0] > 1e-9
 
 
+@pytest.mark.slow
 def test_the_measured_error_of_difference_quotients_sees_a_kink_left_out():
     assert lowered("hard_tanh")[0] <= 1e-14
     assert lowered("hard_tanh", lambda text: text.replace("u * v < 0.0", "u * v < -1e9"))[0] > 1e-9

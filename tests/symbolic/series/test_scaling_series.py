@@ -83,6 +83,7 @@ def assert_follows_an_orbit(floor: int, error: float, continuous: bool = False) 
         assert abs(law(mp.mpf(200), constant) - seen[200]) < error, "the orbit is another"
 
 
+@pytest.mark.slow
 def test_a_growing_sequence_against_its_orbit():
     assert_follows_an_orbit(2, 3e-2)
     assert_follows_an_orbit(4, 2e-5)

@@ -110,6 +110,7 @@ def test_a_source_that_ties_with_the_feedback_is_shared():
     assert_pair_law("sin", beta, size)
 
 
+@pytest.mark.slow
 def test_waves_of_two_inputs_are_unlike():
     """sin as q → ∞: c is the share of the source, or dies as the branch sends nothing that both have."""
     for beta, size in (

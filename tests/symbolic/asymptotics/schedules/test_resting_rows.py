@@ -132,6 +132,7 @@ def test_an_inner_bias_is_taken_from_a_resting_q():
     assert size + float(b2) != pytest.approx(seen, rel=2e-2)  # with the bias left in it
 
 
+@pytest.mark.slow
 def test_where_q_comes_to_rest_only_at_some_numbers():
     """⟨log(1 + |z|)²⟩_q < q: at S = d nothing holds q, and a row that leaves this open is printed without digits."""
     square = average(sp.log(1 + sp.Abs(Z[0])) ** 2, K)
