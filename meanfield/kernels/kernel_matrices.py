@@ -56,12 +56,13 @@ class Kernels(Numbers):
         return {n: plain(getattr(self, n)) for n in ("depth", "parameters", "error", "values")}
 
     def arrays(self) -> Arrays:
-        """The matrices over the rows of X ("a") and of Y ("b")."""
+        """The matrices over the rows of X ("a") and of Y ("b"), and the bound of the error of each ("K_error", …)."""
         n, m = next(iter(self.values.values())).shape
         coords = {"a": (("a",), np.arange(n)), "b": (("b",), np.arange(m))}
         single = {n: float(v) for n, v in self.parameters.items() if np.size(v) == 1}
         columns = {name: (("a", "b"), np.asarray(v)) for name, v in self.values.items()}
-        return Arrays(coords, columns, {"depth": self.depth, **single})
+        bounds = {f"{name}_error": float(bound) for name, bound in self.error.items()}
+        return Arrays(coords, columns, {"depth": self.depth, **single, **bounds})
 
     def plot(self, quantity: str | None = None, ax: Any = None) -> Any:
         """A matrix as colours, the first of them unless named; returns the Axes."""

@@ -385,7 +385,7 @@ def test_derivations_fit_their_column(quantity, room):
     assert too_wide(found, 150.0), "control: a column that is narrower still"
 
 
-@pytest.mark.slow_with("gelu")
+@pytest.mark.slow_with("gelu", "silu")
 @pytest.mark.parametrize("name", ["relu", "gelu", "silu"])
 def test_tables_fit_a_column_of_two(name):
     formula = re.compile(r"\$\\displaystyle ([^$]*)\$")

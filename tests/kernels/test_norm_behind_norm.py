@@ -105,7 +105,7 @@ def test_phases_behind_a_norm_count_in_standard_deviations():
     assert abs(run.c[1] - (2.25 * both) / (2.25 * one)) > 1e-3  # without the bias
 
 
-@pytest.mark.slow_with("elu-clip(z, -1, 2)")
+@pytest.mark.slow_with("elu-clip(z, -1, 2)", "gelu-sin")
 @pytest.mark.parametrize("inner, outer", [("elu", "clip(z, -1, 2)"), ("gelu", "sin")])
 def test_runs_of_two_inputs_behind_two_norms_are_those_of_kernels(inner, outer):
     """Pieces of the outer function switch where log(mean - scale + 1) is: a number, behind a norm that makes variances

@@ -288,6 +288,8 @@ def imported(path: Path) -> set[str]:
 
 def tables(text: str) -> list[tuple[str, dict[str, str]]]:
     """(name of a registry, its entry's name → home) of every `.rare({...})` in a source."""
+    if ".rare(" not in text:
+        return []
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     named = [c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "rare"]
     return [(ast.unparse(c.func.value), ast.literal_eval(c.args[0])) for c in named]

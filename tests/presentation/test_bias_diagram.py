@@ -200,7 +200,7 @@ GROWING = {("z", False): (0.5, 1.0, 1.5), ("2*z + 1", False): (0.4, 0.5, 1.0), (
 GROWING[("z + tanh(z)", False)] = (1.5,)
 
 
-@pytest.mark.slow_with("0-z + tanh(z)-False")
+@pytest.mark.slow_with("0-z + tanh(z)-False", "0.5-z + tanh(z)-False")
 @pytest.mark.parametrize(("phi", "residual"), GROWING)
 @pytest.mark.parametrize("sigma_b", [0, 0.5])
 def test_phases_where_K_grows_by_a_factor(phi, residual, sigma_b, monkeypatch):

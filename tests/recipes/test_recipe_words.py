@@ -13,6 +13,7 @@ def test_a_deviation_that_changes_nothing_is_refused(name):
     assert based.sigmas["query"] == pytest.approx(2.5 * plain.sigmas["query"]), "control: where a law is based on it"
 
 
+@pytest.mark.slow
 def test_a_law_of_the_number_of_tokens_is_that_of_those_followed():
     """u-mup multiplies what attention makes by its fit for T tokens: 1024 of them beside 16 that were followed let the
     stream of embeddings seem to drown (K_2/K_1 3.6 for 1.2). Explicit networks of width 256: K_L/K_1 4.9, log J 1.86

@@ -93,6 +93,7 @@ def test_the_optimal_depth_is_as_exact_as_its_slope():
     assert exact == sp.Rational(4 * 987654321987, 41 * 5) and exact.is_Rational
 
 
+@pytest.mark.slow
 def test_a_pool_rests_at_zero_without_biases_alone():
     pool = mf.Pool(2, "sqrt(z1**2 + z2**2)")
     theory = mf.derive(architecture=mf.Sequential((mf.Nonlinearity("relu"), pool, mf.Dense())))

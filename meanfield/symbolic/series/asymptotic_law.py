@@ -268,9 +268,10 @@ class Law(Result):
         }
 
     def arrays(self) -> Arrays:
-        """A row for each term."""
+        """A row for each term; where one is known, the onset."""
         names = ("coefficient", "power", "logs", "rate", "rate_power")
-        return of_rows([{n: cell(getattr(t, n)) for n in names} for t in self.terms])
+        found = of_rows([{n: cell(getattr(t, n)) for n in names} for t in self.terms])
+        return found if self.onset is None else replace(found, attrs={"onset": float(self.onset)})
 
     def latex(self) -> str:
         """The expansion as LaTeX for math mode (amsmath), in lines that fit."""

@@ -316,6 +316,7 @@ def test_tables_from_two_entries_to_four_thousand(T):
     assert_table(T)
 
 
+@pytest.mark.slow
 def test_a_recursion_of_overlaps_runs():
     e = sigma_w**2 * (overlap(16, K) + overlap(16, K, K / 2) * overlap_slope(16, K) + softmax_entropy(16, K) / 9)
     near = distance**3 * overlap_quotient(16, K, distance)

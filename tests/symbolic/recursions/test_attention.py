@@ -395,6 +395,7 @@ def test_scores_that_vanish_leave_the_mean_over_tokens():
     assert [p.stability for p in uniform.correlations(sigma_w=1, sigma_b=0, tokens=4)] == ["stable"]
 
 
+@pytest.mark.slow
 def test_sampled_J_keeps_its_digits_where_tokens_are_alike():
     block = Residual(Sequential((Attention(8, query=Dense(sigma_w=1, sigma_b=0)), Dense())))
     at = dict(sigma_w=1, sigma_b=0, depth=14, tokens=8, correlation=0.9)
