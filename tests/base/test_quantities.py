@@ -84,10 +84,10 @@ def test_a_start_is_of_the_same_inputs():
     assert recursion_of(("K_ab",), ("K", "c")) == "equal_norms"
     with pytest.raises(mf.MeanFieldError, match="K_aa was given in start with gamma, but K_aa is of two inputs of any"):
         recursion_of(("gamma",), ("K_aa",))
-    run = mf.derive("tanh").propagate(sigma_w=1.2, sigma_b=0.1, depth=3, correlation=1 - 1e-9, quantities=("K_aa", "c"))
-    other = mf.derive("tanh").propagate(sigma_w=1.2, sigma_b=0.1, depth=3, correlation=1 - 1e-9, quantities=("K", "c"))
+    run = mf.derive("erf").propagate(sigma_w=1.2, sigma_b=0.1, depth=3, correlation=1 - 1e-9, quantities=("K_aa", "c"))
+    other = mf.derive("erf").propagate(sigma_w=1.2, sigma_b=0.1, depth=3, correlation=1 - 1e-9, quantities=("K", "c"))
     assert run.c.tolist() == pytest.approx(other.c.tolist(), abs=1e-15)
-    plain = mf.derive("tanh").propagate(sigma_w=1.2, sigma_b=0.1, depth=3, correlation=0.5)
+    plain = mf.derive("erf").propagate(sigma_w=1.2, sigma_b=0.1, depth=3, correlation=0.5)
     with pytest.raises(AssertionError, match="comparison failed"):
         assert plain.c.tolist() == pytest.approx(other.c.tolist(), abs=1e-15)
 

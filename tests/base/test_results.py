@@ -101,7 +101,7 @@ def test_every_result_can_do_what_results_do(name, tmp_path):
         assert found.save(tmp_path / "a.tex").read_text() == found.latex()
 
 
-@pytest.mark.slow_with("critical_points", "bias", "fraction")
+@pytest.mark.slow_with("critical_points", "bias", "fraction", "correlations", "recommendation")
 @pytest.mark.parametrize("name", CALLS)
 def test_frames_and_files_hold_the_arrays(name, tmp_path):
     """pandas, xarray, csv and .npz say the same numbers as the arrays do."""
@@ -123,6 +123,21 @@ def test_frames_and_files_hold_the_arrays(name, tmp_path):
     if "xarray" in str(pytest.importorskip("xarray")):
         data = found.to_xarray()
         assert set(columns) <= set(data.data_vars) and all(n in data.coords for n in arrays.coords)
+
+
+def assert_kept(found, path, known: dict[str, float]) -> None:
+    assert known and known.items() <= mf.load(found.save(path)).attrs.items(), f"{known} was lost"
+
+
+def test_files_of_arrays_hold_what_is_known_of_them(tmp_path):
+    """Bounds of a kernel's errors and the onset of a law, which .json files had alone."""
+    kernel = mf.derive("relu").kernel([[1.0, 0.2], [0.3, -1.0]], sigma_w=1, sigma_b=0.1, depth=3)
+    assert_kept(kernel, tmp_path / "k.npz", {f"{name}_error": bound for name, bound in kernel.error.items()})
+    law = mf.derive("tanh", residual=True).depth_law("K", sigma_w=1, sigma_b=0)
+    assert law.onset is not None and law.onset > 1
+    assert_kept(law, tmp_path / "law.npz", {"onset": law.onset})
+    with pytest.raises(AssertionError, match="was lost"):
+        assert_kept(law, tmp_path / "law.npz", {"onset": 2 * law.onset})
 
 
 @pytest.mark.slow_with("run")

@@ -414,6 +414,7 @@ def test_records():
     assert law == mf.bias.ClassFraction("1/3", 2, 12) and hash(law) == hash(mf.bias.ClassFraction("1/3", 2, 12))
 
 
+@pytest.mark.slow_with("1e-4-100-10", "3e-4-4-1", "1e-4-3-10")
 @pytest.mark.parametrize(
     ("gamma", "classes", "inputs"), [("1e-3", 10, 1), ("3e-4", 4, 1), ("1e-4", 3, 10), ("1e-4", 100, 10)]
 )

@@ -171,7 +171,7 @@ RUN = [pytest.param(p, marks=[pytest.mark.slow] * (p.name == "errata.md"), id=i)
 
 @pytest.mark.slow_with(
     "docs/accuracy.md", "docs/batch.md", "docs/coordinate_checks.md", "docs/ensembles.md", "docs/functions.md",
-    "docs/gates.md", "docs/one_activation.md", "docs/orthogonal_weights.md", "docs/phase_tables.md",
+    "docs/gains.md", "docs/gates.md", "docs/one_activation.md", "docs/orthogonal_weights.md", "docs/phase_tables.md",
     "docs/quickstart.md", "docs/results.md", "docs/tour.md", "docs/training.md", "docs/transformers.md",
 )  # fmt: skip
 @pytest.mark.parametrize("page", RUN)

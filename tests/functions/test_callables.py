@@ -42,7 +42,7 @@ def bent(x: float) -> float:
     return x if x > 0.3 else 0.3 + math.sin(x - 0.3)
 
 
-@pytest.mark.slow_with("product", "powers", "absolute")
+@pytest.mark.slow_with("product", "powers", "absolute", "other names")
 @pytest.mark.parametrize("name", READ)
 def test_a_function_is_called_on_a_symbol(name):
     function, expected = READ[name]

@@ -195,7 +195,7 @@ def made(kind, which, plant=None):
 
 
 @pytest.mark.fast_with(
-    "expansion-0", "expansion-1", "phase-0", "phase-3", "fixed_points-1", "fixed_points-2", "fixed_points-4",
+    "expansion-0", "expansion-1", "phase-0", "phase-3", "fixed_points-2", "fixed_points-4",
     "critical_points-1", "run-0", "run-1", "diagram-0", "bias-0", "decay-0", "kernel-0", "closing-0",
 )  # fmt: skip
 @pytest.mark.parametrize(("kind", "which"), [marked(k, n) for k, those in CHEAP.items() for n in range(len(those))])

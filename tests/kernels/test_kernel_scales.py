@@ -153,6 +153,7 @@ def assert_scales_alike(form: str, a: float) -> None:
         assert (np.abs(found - right) / size).max() <= one.error[name] + other.error[name], name
 
 
+@pytest.mark.slow_with("log(1 + exp({a}*z))-6", "1/(1 + ({a}*z)**2)-3")
 @pytest.mark.parametrize(("form", "a"), [("tanh({a}*z)", 4), ("log(1 + exp({a}*z))", 6), ("1/(1 + ({a}*z)**2)", 3)])
 def test_a_scale_of_a_function_is_one_of_its_weights(form, a):
     """Panels beside a steep point follow squares of difference quotients, whose poles are of order four: Theta and

@@ -50,7 +50,7 @@ def block(phi, affine):
     )
 
 
-@pytest.mark.slow_with("gelu-False")
+@pytest.mark.slow_with("gelu-False", "tanh-True")
 @pytest.mark.parametrize("phi, affine", [("sin", False), ("tanh", True), ("gelu", False)])
 def test_kernels_behind_two_norms_are_those_of_gauss_sums(phi, affine):
     found = mf.derive(block(phi, affine)).kernel(INPUTS, sigma_w=WEIGHT, sigma_b=BIAS, depth=LAYERS)

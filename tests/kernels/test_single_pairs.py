@@ -194,7 +194,7 @@ def assert_one_layer(name: str, pairs: tuple, off: float = 0.0) -> None:
         assert abs(found.Theta[i, j] * (1 + off) - theta) < 1e-12 * whole, "Theta"
 
 
-@pytest.mark.fast_with("two of them-hard_tanh")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["hard_tanh", "elu"])
 @pytest.mark.parametrize("pairs", [((0, 1), (0, 2)), ((0, 1), (0, 3), (2, 3), (0, 4))], ids=["two of them", "others"])
 def test_rows_that_are_opposite_or_close(name, pairs, monkeypatch):

@@ -63,6 +63,7 @@ def test_averages_of_steep_functions(text):
     assert gaussian_average(f, np.array([1.0]))[0] == pytest.approx(right, rel=1e-14, abs=0)
 
 
+@pytest.mark.slow_with("tanh({a}*z)-tanh-more0")
 @pytest.mark.parametrize(
     ("form", "base", "more"),
     [

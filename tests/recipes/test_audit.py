@@ -302,6 +302,7 @@ def test_control_a_wrong_default_shows(monkeypatch, reader, name, wrong, config)
     assert before["laws"] != after["laws"] or before["record"] != after["record"]
 
 
+@pytest.mark.slow
 def test_on_the_command_line(tmp_path, capsys):
     from meanfield.cli.app import main
 

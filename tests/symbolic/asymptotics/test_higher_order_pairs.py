@@ -141,6 +141,7 @@ def test_further_terms_where_the_start_decides_c_are_refused(phi, sigma_w, quant
     assert run.c[1, -1] - run.c[0, -1] > 0.01
 
 
+@pytest.mark.slow
 def test_a_law_below_zero_says_nothing():
     """Further terms that exceed the first leave the logarithm of a negative number: nan was printed."""
     law = mf.derive("log(1+exp(z))-1/2", residual=True).depth_law(

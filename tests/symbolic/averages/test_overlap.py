@@ -144,6 +144,7 @@ def test_certified_digits_of_two_entries(make):
     assert abs(found - make(2, V, D + sp.Rational(1, 10**18)).evalf(22)) > sp.Float("1e-20", 22)
 
 
+@pytest.mark.slow
 def test_thirty_digits_of_one_row():
     """T = 2 is one integral over the difference d, of variance 2V."""
     V = sp.Rational(9, 4)

@@ -417,6 +417,7 @@ def test_tokens_that_cannot_be_are_refused(settings, match):
         theory.propagate(**(SIGMAS | {"depth": 3, "tokens": 4} | settings))
 
 
+@pytest.mark.slow
 def test_correlations_near_the_edge_of_order_and_at_0():
     theory = mf.derive("erf", architecture="gpt", heads=8, causal=False)
     found = theory.correlations(**(SIGMAS | {"sigma_1": 2, "sigma_2": 1.363127 * 1.003, "tokens": 16}))

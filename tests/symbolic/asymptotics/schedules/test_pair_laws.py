@@ -134,6 +134,7 @@ def test_a_wrong_law_of_two_inputs_is_seen():
             assert_pair_follows(type(way)(moved, way.regime, way.basin), found, 600.0)
 
 
+@pytest.mark.slow
 def test_limits_of_the_cosine():
     """[variance_variation] C.7: the root below 1 of e = (σ_v² (2/π) arcsin e + σ_a²)/(σ_v² + σ_a²)."""
     for share, value in (("1/2", 0.789832628373), ("1/3", 0.613828479957), ("1/11", 0.218238032502)):
