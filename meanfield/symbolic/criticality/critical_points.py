@@ -249,8 +249,8 @@ def points_on(line: CriticalLine, at_once: bool = False) -> CriticalPoints:
         message = "K is at its fixed point from layer 2 on: every point of the critical line is critical"
     else:
         message = (
-            "critical points are derived for one Dense, last in its branch, without a LayerNorm or a shortcut; "
-            "the critical line is known, and fixed_points gives chi_K along it"
+            "critical points are derived for one Dense, last in its branch, without a LayerNorm, a Pool, a Gate or a "
+            "shortcut; the critical line is known, and fixed_points gives chi_K along it"
         )
         return CriticalPoints((), Status.UNKNOWN, message)
     return CriticalPoints((), Status.EXACT, message, line.kind != "none")

@@ -48,13 +48,13 @@ def integrand(gain: sp.Expr) -> sp.Expr | None:
 
 
 def at_zero_value(step: sp.Expr) -> sp.Expr | None:
-    """The exact limit of the map at K → 0+ (None where the form is not linear in averages)."""
+    """The exact limit of the map at K → 0+ (None where the form is no polynomial in averages)."""
     nested = {n: value for n in outermost(step) if n.has(K) and (value := inner_at_zero(n)) is not None}
     if nested:
         return at_zero_value(sp.expand(step.xreplace(nested)))
     found = linear_parts(step)
     if found is None:
-        return None
+        return _of_products(step)
     c0, _, parts = found
     total = c0
     for a, f in parts:
@@ -62,6 +62,18 @@ def at_zero_value(step: sp.Expr) -> sp.Expr | None:
         left, right = p.around_zero()
         total += a * (at(right, Z[0], sp.S.Zero) + at(left, Z[0], sp.S.Zero)) / 2
     return sp.simplify(total)
+
+
+def _of_products(step: sp.Expr) -> sp.Expr | None:
+    """The same of a polynomial in averages and K: each of them has a limit of its own (⟨φ⟩² of a mean of nodes)."""
+    nodes = [n for n in outermost(step) if n.has(K)]
+    limits = {n: at_zero_value(n) for n in nodes if n != step}
+    if not limits or None in limits.values():
+        return None
+    plain = {n: sp.Dummy() for n in limits}
+    if not step.xreplace(plain).is_polynomial(K, *plain.values()):
+        return None
+    return sp.simplify(step.xreplace(limits).subs(K, 0))
 
 
 def inner_at_zero(node: Average) -> sp.Expr | None:

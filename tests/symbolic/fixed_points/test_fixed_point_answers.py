@@ -11,7 +11,7 @@ import sympy as sp
 import meanfield as mf
 from meanfield.base.answers.results import MeanFieldError, Solution, Status
 from meanfield.base.symbols import K, Z
-from meanfield.symbolic.fixed_points import all_fixed_points
+from meanfield.symbolic.fixed_points import all_fixed_points, variance_map
 from meanfield.symbolic.fixed_points.all_fixed_points import FixedPoint, FixedPoints, destination, rises_on
 from meanfield.symbolic.fixed_points.marginality import (
     digits_near_one,
@@ -218,3 +218,24 @@ def test_where_a_map_that_may_overshoot_flows(phi, sigma_w, sigma_b, end, monkey
             monkeypatch.setattr(all_fixed_points, rule, lambda *_: None)
         with pytest.raises(MeanFieldError, match="do not decide where the orbit ends"):
             theory.phase(sigma_w=sigma_w, sigma_b=sigma_b)
+
+
+def test_K_0_is_decided_where_averages_are_multiplied(monkeypatch):
+    """GELU before a mean of two, σ_w = 2 without biases: K′ = 2(⟨φ²⟩ + ⟨φ⟩²) rests at 0, too, which small K reach; with
+    a bias it does not."""
+    pooled = mf.derive(mf.Sequential((mf.Nonlinearity("gelu"), mf.Pool(2, "average"), mf.Dense())))
+
+    def resting() -> mf.FixedPoints:
+        return pooled.fixed_points(sigma_w=2, sigma_b=0)
+
+    found = resting()
+    zero, other = found.points
+    assert zero.K.value == 0 and zero.stability == "stable"
+    assert float(zero.chi_K.value) == float(zero.chi_J.value) == 0.5
+    assert zero.basin[0] == 0 and abs(zero.basin[1] - other.K.value) < 1e-20 and "not decided" not in found.message
+    for share, rises in ((0.99, False), (1.01, True)):
+        run = pooled.propagate(sigma_w=2, sigma_b=0, depth=40, start={"K": share * float(other.K.value)})
+        assert bool(run.K[-1] > run.K[0]) is rises
+    assert "not decided" not in pooled.fixed_points(sigma_w=1.7, sigma_b=0.3).message
+    monkeypatch.setattr(variance_map, "_of_products", lambda step: None)
+    assert len(resting()) == 1 and "K = 0 is a fixed point, too, is not decided" in resting().message  # control

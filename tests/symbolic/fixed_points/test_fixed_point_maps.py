@@ -163,7 +163,9 @@ BENT = average(sp.tanh(z) ** 2, K)
         (average(1 / (1 + z**2), K) + K, 1, True, True),
         (average(1 / (1 + z**2), K), 1, False, True),
         (average(sp.exp(-(z**2)) - R(1, 2), K) + K, R(1, 2), True, False),
-        (K * BENT, None, False, False),
+        (K * BENT, 0, False, False),
+        (average(1 / (1 + z**2), K) ** 2 + 3 * K * BENT + R(1, 2), R(3, 2), False, False),
+        (1 / (1 + BENT), None, False, False),
     ],
     ids=str,
 )
