@@ -208,7 +208,7 @@ def test_opposite_rows_of_a_jump(depth):
         assert_bounds_hold(found, "sign", X, depth, off=2.0)
 
 
-@pytest.mark.slow_with("relu-names1", "sign-names0")
+@pytest.mark.slow
 @pytest.mark.parametrize(("phi", "names"), [("sign", ("K", "distance")), ("relu", ("K", "Theta", "distance"))])
 def test_nearly_collinear_rows_far_apart_in_norm(phi, names, monkeypatch):
     """An angle beside π/2 does not hold its cosine, which is all that a jump sees: K_ab of rows of norm ratio 1e8 and

@@ -58,7 +58,7 @@ def test_kernels_behind_two_norms_are_those_of_gauss_sums(phi, affine):
     assert np.abs(found.K - own_kernel(OUTER[phi], centre=False)).max() > 1e-2  # without the second norm's mean
 
 
-@pytest.mark.slow_with("hard_swish", "elu")
+@pytest.mark.slow
 @pytest.mark.parametrize("phi", ["elu", "hard_swish"])
 def test_pieces_that_meet_behind_a_norm_are_seen_to_meet(phi):
     """The pieces of φ(u) meet where u = (GELU(z) - m)/s is 0 (and ±3), at roots that have no closed form."""
@@ -105,7 +105,7 @@ def test_phases_behind_a_norm_count_in_standard_deviations():
     assert abs(run.c[1] - (2.25 * both) / (2.25 * one)) > 1e-3  # without the bias
 
 
-@pytest.mark.slow_with("elu-clip(z, -1, 2)", "gelu-sin")
+@pytest.mark.slow
 @pytest.mark.parametrize("inner, outer", [("elu", "clip(z, -1, 2)"), ("gelu", "sin")])
 def test_runs_of_two_inputs_behind_two_norms_are_those_of_kernels(inner, outer):
     """Pieces of the outer function switch where log(mean - scale + 1) is: a number, behind a norm that makes variances

@@ -44,8 +44,8 @@ def test_columns_are_in_the_order_of_theta(free):
         assert_gradient(kernel, X, swapped)
 
 
-@pytest.mark.slow_with("hard_tanh")
-@pytest.mark.parametrize("activation", ["hard_tanh", pytest.param("max(z-1/2,0)", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("activation", ["hard_tanh", "max(z-1/2,0)"])
 def test_small_deviations_are_differentiated_on_their_own_side(activation):
     """K is even in sigma_b: a step across 0 has a mirror image, and a negative sigma_b was refused in the user's name.
     Rows that are nearly opposite, of a kinked activation, are those that differences serve."""

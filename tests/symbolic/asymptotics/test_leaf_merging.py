@@ -94,7 +94,7 @@ def test_a_union_is_a_polyhedron_or_none():
     assert whole is not None and whole.contains({x: sp.Rational(7), y: sp.Rational(9)})
 
 
-@pytest.mark.slow_with("tanh", "relu")
+@pytest.mark.slow
 @pytest.mark.parametrize("phi", ["relu", "tanh"])
 def test_a_table_whose_questions_come_in_another_order_has_the_same_laws(phi, monkeypatch):
     """Four other questions first: each place lies in one row, and that has the law of K and J of the first table."""

@@ -134,7 +134,7 @@ UNEQUAL = {
 }
 
 
-@pytest.mark.slow_with("and another norm", "behind an RMSNorm", "a function of each")
+@pytest.mark.slow
 @pytest.mark.parametrize("which", UNEQUAL)
 def test_two_functions_of_two_norms_have_no_common_distance(which):
     """A skip beside a norm without fresh weights is another function of either input: distances were those of one of
