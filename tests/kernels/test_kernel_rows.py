@@ -28,6 +28,21 @@ def test_products_of_rows():
     assert found == pytest.approx(0.5 * (X[left] * Y[right]).sum(axis=1) + 0.25, rel=1e-13)
 
 
+@pytest.mark.parametrize("n, first", [(9, 0), (11, [0, 0, 0, 0, 2, 3, 3, 3, 3, 3, 5])])
+@pytest.mark.parametrize("terms", [3, 8, 18])
+def test_rows_together_have_the_bits_of_single_ones(n, first, terms):
+    """Four rows that begin together are summed side by side, each in its own order: one number after the other."""
+    rows, columns = RNG.standard_normal((n, terms)), RNG.standard_normal((terms, 6))
+    first, out = np.broadcast_to(np.asarray(first), n).copy(), np.full((n, 6), 9.0)
+    inner_products.gram(rows, columns, first, 0.3, 0.1, out)
+    for a, row in enumerate(rows):
+        total = np.zeros(6)
+        for x, column in zip(row, columns):
+            total = total + x * column
+        there = np.arange(6) >= first[a]
+        assert (out[a][there] == (0.3 * total + 0.1)[there]).all() and (out[a][~there] == 9.0).all()
+
+
 @pytest.mark.parametrize("shift", [0.0, 0.25])
 def test_how_far_rows_are_apart(shift):
     """Distance and angle at 50 digits: of close rows, collinear, opposite and equal ones, and 0."""

@@ -14,7 +14,7 @@ import sympy as sp
 from meanfield.base.symbols import distance
 from meanfield.kernels.loops.near_sums import SERVED, WANTING
 from meanfield.kernels.loops.pair_averages import TAKEN_OF
-from meanfield.kernels.loops.pair_loops import LADDER, TILE
+from meanfield.kernels.loops.pair_loops import LADDER, LONG_TILE, TILE
 from meanfield.kernels.loops.plans import KernelPlan, Pairing, side
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.lowering.text.printing import code
@@ -94,31 +94,38 @@ def block_source(plan: KernelPlan, closed: dict[sp.Expr, str]) -> tuple[str, int
     tables = "".join(f", EA{i}, EB{i}, TA{i}, TB{i}, shape{i}" for i in used)
     state = [v.name for v in plan.state]
     row, column = _layer_head(plan, names, "a", "b0:b1")
-    views = [f"of_{line}" for line in column]
+    views = [*(f"of_{line}" for line in column), "of_root = roots[l + 1, b0:b1]"]
+    held = [f"H_{s}" for s in state]
+    rows_of = [f"of_{h}" for h in held]
     load = [f"{name} = of_{name}[i]" for name in (line.split(" = ")[0] for line in column)]
     load += [f"{s} = w[T_{s} + i]" for s in state]
     branches = [_block_layer(plan, i, names, closed, load) for i in range(len(plan.steps))]
     body = by_layer(["\n".join(lines) for lines in branches]).splitlines()
     tiles = [f"T_{s}" for s in state] + [f"{letter}{g}" for g in used for letter in "cSD"]
     own = [*tiles, "near", "u"]
-    first = [f"{t} = {k * TILE}" for k, t in enumerate(own)]
-    take = ["w[near + i] = 0.0", *(f"w[T_{s} + i] = H_{s}[a, b0 + i]" for s in state)]
-    give = [f"H_{s}[a, b0 + i] = w[T_{s} + i]" for s in state]
-    give += ["if w[near + i] > 0.0 and flags[a, b0 + i] == 0:", "    flags[a, b0 + i] = 1"]
+    length = TILE if used else LONG_TILE
+    first = [f"{t} = {k * length}" for k, t in enumerate(own)]
+    take = ["w[near + i] = 0.0", *(f"w[T_{s} + i] = {row}[i]" for s, row in zip(state, rows_of))]
+    give = [f"{row}[i] = w[T_{s} + i]" for s, row in zip(state, rows_of)]
+    flag = ["if w[near + i] > 0.0 and of_flags[i] == 0:", "    of_flags[i] = 1"]
     text = f"""{NJIT}
-def block(first, {", ".join(f"H_{s}" for s in state)}, NA, NB, sigma, depth, least, ladder, flags{tables}, w):
+def block(first, {", ".join(held)}, NA, NB, sigma, depth, least, ladder, flags{tables}, w):
     rows, columns = H_K_ab.shape
-{_indent(first, 4)}    row_u = w[u : u + {TILE}]
+    roots = np.sqrt(NB[0])
+{_indent(first, 4)}    row_u = w[u : u + {length}]
     for a in range(rows):
-        for b0 in range(first[a], columns, {TILE}):
-            m = min({TILE}, columns - b0)
+        for b0 in range(first[a], columns, {length}):
+            m = min({length}, columns - b0)
             b1 = b0 + m
+            of_flags, {", ".join(rows_of)} = flags[a, b0:b1], {", ".join(f"{h}[a, b0:b1]" for h in held)}
             for i in range(m):
-{_indent(take, 16)}            for l in range(depth - 1):
+{_indent(take, 16)}            flagged = 0
+            for l in range(depth - 1):
 {_indent([*row, *views], 16)}{_indent(body, 16)}{_indent(LEFT_OVER, 16)}            for i in range(m):
-{_indent(give, 16)}
+{_indent(give, 16)}            for i in range(m if flagged > 0 else 0):
+{_indent(flag, 16)}
 """
-    return text, TILE * len(own)
+    return text, length * len(own)
 
 
 def _members(plan: KernelPlan, group: int, closed: dict[sp.Expr, str]) -> list[Pairing]:
@@ -162,7 +169,7 @@ def _block_layer(plan: KernelPlan, index: int, names: _Names, closed: dict[sp.Ex
     out += ["    " + t for t in (*load, *lines)]
     out += [f"    w[T_{s} + i] = {s}_new" for s in state]
     out += [
-        "    size = math.sqrt(K_next_aa) * math.sqrt(K_next_bb)",
+        "    size = math.sqrt(K_next_aa) * of_root[i]",
         "    w[near + i] = max(w[near + i], 1.0 if size - K_ab_new < least * size else 0.0)",
     ]
     return out
@@ -170,10 +177,10 @@ def _block_layer(plan: KernelPlan, index: int, names: _Names, closed: dict[sp.Ex
 
 # where all pairs of a tile are flagged, others follow them
 LEFT_OVER = [
-    "unflagged = 0",
+    "flagged = 0",
     "for i in range(m):",
-    "    unflagged += 1 if flags[a, b0 + i] == 0 and not w[near + i] > 0.0 else 0",
-    "if unflagged == 0:",
+    "    flagged += 1 if (w[near + i] > 0.0) | (of_flags[i] > 0) else 0",
+    "if flagged == m:",
     "    break",
 ]
 APART = """def _apart(a, ab, b):

@@ -13,6 +13,7 @@ from meanfield.numeric.lowering.modules.generated_modules import Module
 LADDER = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # numbers of terms that a pair may take
 RUNGS = np.array(LADDER)
 TILE = 32  # pairs of one row that share a number of terms; the length of a row of a workspace
+LONG_TILE = 128  # the same where no series is summed, so that nothing is shared
 WANTED = 2e-15  # of √(⟨f²⟩⟨g²⟩): what the terms left out of a series may add
 LEAST = 1e-4  # 1 - c from which on a covariance says how far two inputs are apart
 
