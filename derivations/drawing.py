@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from meanfield.base import files
+from meanfield.base.storage import files
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,7 +16,7 @@ import numpy as np
 import meanfield as mf
 from derivations.autoinit.networks import normed, resmlp
 from derivations.drawing import Drawn, Points, beside, write_all
-from meanfield.base import files
+from meanfield.base.storage import files
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

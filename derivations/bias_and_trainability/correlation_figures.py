@@ -12,7 +12,7 @@ import numpy as np
 
 import meanfield as mf
 from derivations.claims import Network, network
-from meanfield.base import files
+from meanfield.base.storage import files
 from meanfield.presentation import figures
 
 if TYPE_CHECKING:

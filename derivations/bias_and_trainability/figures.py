@@ -20,7 +20,7 @@ from derivations.bias_and_trainability.pooled_numbers import at_half, pooled
 from derivations.bias_and_trainability.pooling import where
 from derivations.bias_and_trainability.relu import f, g, gamma
 from derivations.drawing import Drawn, write_all
-from meanfield.base import files
+from meanfield.base.storage import files
 from meanfield.presentation import figures
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import meanfield as mf
-from meanfield.base import files
+from meanfield.base.storage import files
 from meanfield.presentation import figures
 
 if TYPE_CHECKING:

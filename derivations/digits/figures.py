@@ -11,7 +11,7 @@ import numpy as np
 
 from derivations.digits.process import SIGMA_B2, data, length, place, process, theory
 from derivations.digits.tables import SQUARES
-from meanfield.base import files
+from meanfield.base.storage import files
 from meanfield.presentation import figures
 
 if TYPE_CHECKING:

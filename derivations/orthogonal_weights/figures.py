@@ -13,7 +13,7 @@ import numpy as np
 
 import meanfield as mf
 from derivations.drawing import Points, beside
-from meanfield.base import files
+from meanfield.base.storage import files
 from meanfield.presentation import figures
 
 if TYPE_CHECKING:

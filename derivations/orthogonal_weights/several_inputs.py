@@ -11,7 +11,7 @@ import numpy as np
 import meanfield as mf
 from derivations.drawing import Points
 from derivations.orthogonal_weights import figures as single
-from meanfield.base import files
+from meanfield.base.storage import files
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

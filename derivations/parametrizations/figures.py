@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from derivations.parametrizations.broken import EXAMPLES, Example
-from meanfield.base import files
+from meanfield.base.storage import files
 from meanfield.presentation import figures
 
 if TYPE_CHECKING:

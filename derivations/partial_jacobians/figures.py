@@ -22,7 +22,7 @@ from derivations.drawing import Drawn, Points, beside, write_all
 from derivations.partial_jacobians.mixer import figure_4
 from derivations.partial_jacobians.phase_diagrams import Measured, figure_2
 from derivations.partial_jacobians.sizes import Sizes
-from meanfield.base import files
+from meanfield.base.storage import files
 from meanfield.base.symbols import N0
 from meanfield.presentation import figures
 

@@ -13,7 +13,7 @@ import numpy as np
 
 import meanfield as mf
 from derivations.partial_jacobians.sizes import Sizes
-from meanfield.base import files
+from meanfield.base.storage import files
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ import sympy as sp
 import meanfield as mf
 from derivations.partial_jacobians.sizes import Sizes
 from derivations.quantities import derived
-from meanfield.base import files
+from meanfield.base.storage import files
 from meanfield.base.symbols import K, sigma_w
 from meanfield.presentation import figures
 

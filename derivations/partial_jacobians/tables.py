@@ -15,7 +15,7 @@ from typing import Any
 
 import meanfield as mf
 from derivations.partial_jacobians.rows import Entry, entry
-from meanfield.base.files import write_whole
+from meanfield.base.storage.files import write_whole
 from meanfield.presentation.tables import escape, lines
 
 PLAIN_LINE = (

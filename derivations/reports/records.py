@@ -16,7 +16,7 @@ from typing import Any
 
 from derivations.reports.units import FORMAT, Answer, Unit, still, versions
 from meanfield import MeanFieldError
-from meanfield.base.files import write_whole
+from meanfield.base.storage.files import write_whole
 
 MARK = "reproduce.json"
 

@@ -22,9 +22,9 @@ from derivations.reports.records import Records
 from derivations.reports.summaries import Report
 from derivations.reports.units import Answer, Unit, compute, compute_all, follow_parent, units
 from meanfield import MeanFieldError
-from meanfield.base import files
-from meanfield.base.files import write_whole
 from meanfield.base.progress import Progress, watched
+from meanfield.base.storage import files
+from meanfield.base.storage.files import write_whole
 
 SLOW = Path(__file__).with_name("slow.json")  # units of more than ten seconds, which a quick run leaves out
 TOGETHER = 4  # claims or numbers that one process is given at a time

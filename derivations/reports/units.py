@@ -31,7 +31,7 @@ from derivations.judging import judge
 from derivations.reports.fingerprints import fingerprint
 from derivations.reports.papers import PAPERS, Paper
 from derivations.reports.statements import statement
-from meanfield.base import files
+from meanfield.base.storage import files
 
 FORMAT = 2  # of the records: another number makes all of them new
 PACKAGES = ("sympy", "mpmath", "numpy", "scipy", "numba", "python-flint")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from derivations.training.experiments import EDGE, QUICK, Scale, depths_map, of_bias, of_law, zig
-from meanfield.base import files
+from meanfield.base.storage import files
 from meanfield.presentation import figures
 
 

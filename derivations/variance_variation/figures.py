@@ -17,7 +17,7 @@ from derivations.drawing import Drawn, Points, note_beside, note_law, write_all
 from derivations.variance_variation import contour_figures
 from derivations.variance_variation.acceptance import theory
 from derivations.variance_variation.regions import full
-from meanfield.base import files
+from meanfield.base.storage import files
 from meanfield.networks.architectures import full_residual
 from meanfield.presentation import figures
 

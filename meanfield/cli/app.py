@@ -16,8 +16,8 @@ from typing import Annotated, Any
 import typer
 
 from meanfield.base.answers.results import MeanFieldError, Status
-from meanfield.base.files import FORMATS, save, write_whole
 from meanfield.base.quantities import GRADIENTS, columns
+from meanfield.base.storage.files import FORMATS, save, write_whole
 from meanfield.cli.commands.coordinate_command import coordinate_check
 from meanfield.cli.commands.critical import critical, phase_diagram
 from meanfield.cli.commands.doctor import doctor

@@ -9,7 +9,7 @@ from typing import Any
 from meanfield.base.arguments import path as refuse_no_path
 from meanfield.base.arguments import positive
 from meanfield.base.errors import MeanFieldError
-from meanfield.base.files import write_whole
+from meanfield.base.storage.files import write_whole
 from meanfield.explorer.page_content import accuracy, extent_of, followed, marks
 from meanfield.theory.queries.architecture_maps import Maps
 

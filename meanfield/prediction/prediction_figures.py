@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.answers.drawing import COLOURS, WIDTH
-from meanfield.base.files import LOOK, new_figure, require
+from meanfield.base.storage.files import LOOK, new_figure, require
 
 CURVES = 7
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from meanfield.base.answers.drawing import WIDTH
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.files import LOOK, new_figure, require
+from meanfield.base.storage.files import LOOK, new_figure, require
 from meanfield.bias.guessing import BiasPhase
 from meanfield.presentation.figures import STAR, critical_curves, edges, stars
 

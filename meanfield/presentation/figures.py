@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from meanfield.base.answers.drawing import COLOURS, WIDTH
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.files import LOOK, new_figure, require
+from meanfield.base.storage.files import LOOK, new_figure, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

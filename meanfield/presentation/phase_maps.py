@@ -11,7 +11,7 @@ import sympy as sp
 from meanfield.base.answers.drawing import WIDTH
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.arguments import choice
-from meanfield.base.files import LOOK, figure_of, new_figure, require
+from meanfield.base.storage.files import LOOK, figure_of, new_figure, require
 from meanfield.functions.reading.parser import number
 from meanfield.numeric.quadrature.evaluation import on_arrays
 from meanfield.symbolic.asymptotics.tables.leaf_merging import regions

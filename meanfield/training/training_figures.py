@@ -10,8 +10,8 @@ import numpy as np
 
 from meanfield.base.answers.drawing import COLOURS, STYLES, WIDTH, drawn
 from meanfield.base.errors import MeanFieldError
-from meanfield.base.files import LOOK, figure_of, new_figure, require
 from meanfield.base.quantities import mathtext
+from meanfield.base.storage.files import LOOK, figure_of, new_figure, require
 
 FINE = 60  # places between those of a map at which ξ is drawn
 SYMBOLS = {"sigma_w": r"$\sigma_w$", "sigma_b": r"$\sigma_b$", "mu": r"$\mu$"}

@@ -18,7 +18,7 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.base.answers.export import Numbers, Result
-from meanfield.base.files import figure_of
+from meanfield.base.storage.files import figure_of
 
 TANH = mf.derive("tanh")
 AT = {"sigma_w": 1.5, "sigma_b": 0.2}

@@ -28,8 +28,8 @@ from derivations.reports import papers, records, reproducing, units
 from derivations.reports.fingerprints import fingerprint
 from derivations.reports.names import named
 from derivations.reports.statements import shown, statement
-from meanfield.base import files
 from meanfield.base.errors import MeanFieldError
+from meanfield.base.storage import files
 from meanfield.base.symbols import K, sigma_b, sigma_w
 from tests.explorer.explorer_pages import CHROMIUM
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.base import files
 from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.storage import files
 from meanfield.empirical import ScalarPair, run_ensemble
 from meanfield.empirical.ensemble.ensemble_blocks import MOST_BLOCKS, MergedBlocks, edges, measure_block
 from meanfield.empirical.network.network import Ensemble

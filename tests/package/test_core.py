@@ -10,7 +10,8 @@ from tests.package.test_imports import NAMES
 from tests.rooms import FACE, closure, lines, loaded
 
 CORE = """
-base: errors words leading symbols progress encodings quantities budgets arguments files scalars
+base: errors words leading symbols progress encodings quantities budgets arguments scalars
+base.storage: files
 base.answers: plain_text terms named arrays export results
 networks: pooling records folds
 functions.elementary: record certified_values models exponential power_like oscillatory

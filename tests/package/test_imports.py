@@ -37,7 +37,7 @@ FACES = {".".join(p.relative_to(PACKAGE).parts[:-1]): homes(p) for p in PACKAGE.
 ROOMS = """
 base.tex.read base.tex.width base.tex.lines base.tex.prose base.tex.tabular
 base.errors base.words base.leading base.symbols base.progress base.encodings base.quantities base.budgets
-base.arguments base.files base.checkpoints base.scalars
+base.arguments base.storage.files base.storage.checkpoints base.scalars
 base.answers.plain_text base.answers.terms base.answers.named base.answers.arrays base.answers.export
 base.answers.saved base.answers.drawing base.answers.latex base.answers.results
 networks.pooling networks.records networks.attention networks.folds networks.roles networks.transformers
@@ -240,7 +240,7 @@ PUBLIC = {
     "meanfield.networks.records": None,
     "meanfield.networks.folds": None,
     "meanfield.networks.architectures": None,
-    "meanfield.base.files": None,
+    "meanfield.base.storage.files": None,
     "meanfield.base.symbols": None,
     "meanfield.base.answers.results": None,
     "meanfield.theory.depth_scales": None,
@@ -259,9 +259,9 @@ PUBLIC = {
     "meanfield.symbolic.finite_width.monomials": {"quantity"},
 }
 BELOW_EMPIRICAL = {
-    "base.answers.arrays", "base.answers.export", "base.answers.drawing", "base.files", "base.words", "base.quantities",
-    "base.scalars", "base.leading",
-    "base.arguments", "base.checkpoints", "base.budgets", "base.answers.results", "base.errors",
+    "base.answers.arrays", "base.answers.export", "base.answers.drawing", "base.storage.files", "base.words",
+    "base.quantities", "base.scalars", "base.leading",
+    "base.arguments", "base.storage.checkpoints", "base.budgets", "base.answers.results", "base.errors",
     "networks.pooling", "networks.records", "networks.attention",
     "networks.folds",
 }  # fmt: skip

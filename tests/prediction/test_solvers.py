@@ -19,7 +19,7 @@ import pytest
 from scipy.sparse.linalg import LinearOperator, cg
 
 import meanfield as mf
-from meanfield.base import files
+from meanfield.base.storage import files
 from meanfield.prediction.solvers import conjugate, nystrom
 from meanfield.prediction.solvers.cholesky import Cholesky
 from meanfield.prediction.solvers.conjugate import conjugate_gradients

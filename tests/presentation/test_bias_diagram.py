@@ -13,7 +13,7 @@ import pytest
 from scipy.special import erf
 
 import meanfield as mf
-from meanfield.base.files import figure_of
+from meanfield.base.storage.files import figure_of
 from meanfield.bias.guessing import BiasPhase
 from meanfield.numeric.phases import correlation_grids, gaps
 from meanfield.numeric.phases.gap_tables import Panel

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import meanfield
-from meanfield.base import files
 from meanfield.base.answers import drawing
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.files import figure_of
+from meanfield.base.storage import files
+from meanfield.base.storage.files import figure_of
 from meanfield.presentation import figures
 from tests import ROOT
 from tests.cli.test_cli import FakeReport, FakeRow, fake_report
@@ -342,7 +342,7 @@ def test_no_global_state(relu_run):
     assert dict(matplotlib.rcParams) == before
     code = (
         "import sys, meanfield as mf; from meanfield.base.answers.drawing import plot_report\n"
-        "from meanfield.base.files import figures_for_files\n"
+        "from meanfield.base.storage.files import figures_for_files\n"
         "from tests.cli.test_cli import fake_report\n"
         "with figures_for_files():\n"
         "    plot_report(fake_report())\n"

@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 from meanfield import MeanFieldError
-from meanfield.base.files import figure_of
+from meanfield.base.storage.files import figure_of
 from meanfield.presentation.phase_maps import plot_phase_table
 from meanfield.symbolic.asymptotics.exponent_cells import Cell, PartitionNode
 from meanfield.symbolic.asymptotics.tables.leaf_merging import Region

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from meanfield.base.answers.export import shows
 from meanfield.base.errors import MeanFieldError
-from meanfield.base.files import LOOK, figure_of, new_figure, require
 from meanfield.base.quantities import is_relative, mathtext
+from meanfield.base.storage.files import LOOK, figure_of, new_figure, require
 from meanfield.base.words import unknown
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from meanfield.base.answers.arrays import Arrays, cell, file_content, html_table
 from meanfield.base.arguments import path as refuse_no_path
 from meanfield.base.arguments import shown, validated
 from meanfield.base.errors import MeanFieldError, one_line
-from meanfield.base.files import FORMATS, save, write_whole
 from meanfield.base.leading import Registry
+from meanfield.base.storage.files import FORMATS, save, write_whole
 from meanfield.base.words import absent
 
 SUFFIXES = (".json", ".csv", ".npz", ".tex", ".html", *FORMATS)

@@ -9,7 +9,7 @@ import sympy as sp
 import typer
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.files import FORMATS
+from meanfield.base.storage.files import FORMATS
 from meanfield.cli.terminal import output as out
 from meanfield.cli.terminal.bias_output import bias_map, bias_summary
 from meanfield.cli.terminal.critical_output import (

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from meanfield.base.errors import MeanFieldError
-from meanfield.base.files import FORMATS, save
+from meanfield.base.storage.files import FORMATS, save
 from meanfield.cli.terminal import output as out
 from meanfield.cli.terminal.options import (
     Act,

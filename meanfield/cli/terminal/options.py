@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.files import FORMATS, require
+from meanfield.base.storage.files import FORMATS, require
 from meanfield.cli.terminal.reading import double
 
 CONVENTIONS = (

@@ -18,9 +18,9 @@ from meanfield.base.answers import plain_text
 from meanfield.base.answers.export import plain
 from meanfield.base.answers.latex import tex
 from meanfield.base.answers.results import MeanFieldError
-from meanfield.base.files import FORMATS, save, write_whole
 from meanfield.base.progress import saying as working  # noqa: F401 (what commands say while they work)
 from meanfield.base.quantities import QUANTITIES
+from meanfield.base.storage.files import FORMATS, save, write_whole
 from meanfield.functions.activations import Activation, activation, activations
 from meanfield.networks.folds import chain, skip_of
 from meanfield.networks.records import FIRST, WEIGHTS, Network, Nonlinearity, Param, mlp

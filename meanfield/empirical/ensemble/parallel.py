@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from threadpoolctl import threadpool_limits
 
 from meanfield.base.arguments import choice, path, provides
-from meanfield.base.checkpoints import SECONDS_BETWEEN_CHECKPOINTS, Checkpoint, explain
+from meanfield.base.storage.checkpoints import SECONDS_BETWEEN_CHECKPOINTS, Checkpoint, explain
 from meanfield.empirical.network.operations.checks import integer
 from meanfield.empirical.random.buffers import Buffers
 

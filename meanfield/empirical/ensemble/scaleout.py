@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.checkpoints import Checkpoint
+from meanfield.base.storage.checkpoints import Checkpoint
 from meanfield.empirical.ensemble.ensemble_blocks import (
     BlockStatistics,
     edges,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from meanfield.base.checkpoints import Checkpoint
+from meanfield.base.storage.checkpoints import Checkpoint
 from meanfield.empirical.ensemble.parallel import gathered, threads_used
 from meanfield.empirical.training.one_network import TrainingPlan, train_one
 

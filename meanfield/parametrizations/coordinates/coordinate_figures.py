@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from meanfield.base.answers.drawing import COLOURS, STYLES, WIDTH, drawn
-from meanfield.base.files import LOOK, new_figure, require
+from meanfield.base.storage.files import LOOK, new_figure, require
 from meanfield.parametrizations.coordinates.coordinate_rows import CoordinateRow, where
 
 PANELS = (

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.base.checkpoints import SECONDS_BETWEEN_CHECKPOINTS, Checkpoint
 from meanfield.base.errors import MeanFieldError
+from meanfield.base.storage.checkpoints import SECONDS_BETWEEN_CHECKPOINTS, Checkpoint
 
 Map = Callable[[np.ndarray], np.ndarray]
 

@@ -16,9 +16,9 @@ import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrs
 
-from meanfield.base.checkpoints import SECONDS_BETWEEN_CHECKPOINTS, Checkpoint
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.progress import Progress, watched
+from meanfield.base.storage.checkpoints import SECONDS_BETWEEN_CHECKPOINTS, Checkpoint
 from meanfield.prediction.solvers.cholesky import factorized
 from meanfield.prediction.solvers.conjugate import norms
 from meanfield.prediction.solvers.regression import Regression, kept

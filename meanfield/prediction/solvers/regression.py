@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.budgets import memory_limit, require_memory
-from meanfield.base.checkpoints import Checkpoint
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.progress import Progress, watched
+from meanfield.base.storage.checkpoints import Checkpoint
 from meanfield.prediction.solvers.cholesky import Cholesky
 from meanfield.prediction.solvers.conjugate import Answer, conjugate_gradients, norms
 from meanfield.prediction.solvers.log_determinant import log_determinant

@@ -26,7 +26,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import Status
 from meanfield.base.errors import MeanFieldError
-from meanfield.base.files import write_whole
+from meanfield.base.storage.files import write_whole
 from meanfield.networks.records import Block
 from meanfield.numeric.lowering.modules import cache
 from meanfield.theory.queries.architecture_maps import Maps, described

@@ -14,7 +14,7 @@ from scipy.special import erf, expit
 
 import meanfield as mf
 from meanfield import Dense, MeanFieldError, Nonlinearity, Param, Residual, Schedule, Sequential
-from meanfield.base.files import figure_of
+from meanfield.base.storage.files import figure_of
 from meanfield.symbolic.asymptotics.log_growth import Growth, log_product, regular
 from tests.oracles.flow import EDGE, STEP, follow, table
 

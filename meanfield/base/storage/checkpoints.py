@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from meanfield.base.errors import MeanFieldError
-from meanfield.base.files import write_whole
+from meanfield.base.storage.files import write_whole
 
 if TYPE_CHECKING:
     import numpy as np
