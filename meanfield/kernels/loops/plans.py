@@ -59,15 +59,17 @@ class KernelPlan:
     """A recursion of two inputs, taken apart.
 
     alone: the variables of one input, with their side and the symbol that stands for them in the recursion of a single
-    input; both: symbols of pairs; inputs: formulas in K of what each input brings to a layer beside K, numbered from 2
-    on (0 is K, 1 the K of the layer that is made); groups: (expansion of one input, of the other, covariance);
-    pairings: the averages of each step, each in a group; steps: the maps of what is carried of a pair, with one-sided
-    parts as symbols (`side`).
+    input; both: symbols of pairs; inner: what a step defines of one input alone, with its side and formula, which is
+    put in where it is asked for alone (within formulas of both SymPy takes minutes to multiply it); inputs: formulas in
+    K of what each input brings to a layer beside K, numbered from 2 on (0 is K, 1 the K of the layer that is made);
+    groups: (expansion of one input, of the other, covariance); pairings: the averages of each step, each in a group;
+    steps: the maps of what is carried of a pair, with one-sided parts as symbols (`side`).
     """
 
     recursion: Recursion
     alone: dict[sp.Symbol, tuple[str, sp.Symbol]]
     both: set[sp.Symbol] = field(default_factory=set)
+    inner: dict[sp.Symbol, tuple[str | None, sp.Expr]] = field(default_factory=dict)
     inputs: list[sp.Expr] = field(default_factory=list)
     expansions: list[GaussianFunction] = field(default_factory=list)
     groups: list[tuple[int, int, tuple[sp.Expr, ...]]] = field(default_factory=list)
@@ -99,16 +101,20 @@ class KernelPlan:
         free = e.free_symbols
         if free & self.both:
             return None
-        sides = {self.alone[s][0] for s in free if s in self.alone}
-        return None if len(sides) == 2 else "b" if sides == {"b"} else "a"
+        sides = {known[s][0] for known in (self.alone, self.inner) for s in free if s in known}
+        return None if {"a", "b"} <= sides else "b" if "b" in sides else "a"
 
     def holds(self, e: sp.Expr) -> bool:
         """Whether a formula holds variables of an input."""
         return bool(e.free_symbols & set(self.alone))
 
+    def whole(self, e: sp.Expr) -> sp.Expr:
+        """A formula without symbols of definitions of one input alone."""
+        return e.xreplace({s: formula for s, (_, formula) in self.inner.items()})
+
     def number(self, e: sp.Expr) -> int:
         """The number of a one-sided formula among what inputs bring."""
-        e = e.xreplace({s: own for s, (_, own) in self.alone.items()})
+        e = self.whole(e).xreplace({s: own for s, (_, own) in self.alone.items()})
         if e == K:
             return 0
         if e not in self.inputs:
@@ -128,16 +134,15 @@ def plan(recursion: Recursion) -> KernelPlan:
     found = KernelPlan(recursion, alone, {v.symbol for v in recursion.state} - set(alone))
     norms = {i: alone[v.symbol][0] for i, v in enumerate(recursion.state) if v.symbol in alone}
     for step in recursion.steps:
-        whole: dict[sp.Symbol, sp.Expr] = {}  # intermediates of one input alone
+        found.inner.clear()
         definitions = []
         for symbol, e in step.definitions:
-            e = e.xreplace(whole)
-            if found.side(e) is None:
+            if (which := found.side(e)) is None:
                 definitions.append((symbol, e))
                 found.both.add(symbol)
             else:
-                whole[symbol] = e
-        maps = [sp.sympify(e).xreplace(whole) for e in step.next]
+                found.inner[symbol] = which, found.whole(e)
+        maps = [sp.sympify(e) for e in step.next]
         made = {maps[i]: side(w, 1) for i, w in norms.items() if recursion.state[i].symbol in SIDES}
         changed = Step(
             tuple(_apart(found, e, made) for i, e in enumerate(maps) if i not in norms),
@@ -159,13 +164,13 @@ def _apart(found: KernelPlan, e: sp.Expr, made: dict[sp.Expr, sp.Symbol]) -> sp.
     """The formula with its parts of one input alone as symbols."""
     if e in made:
         return made[e]
-    if e in found.alone and e not in SIDES:
-        return side(found.alone[e][0], found.number(e))
+    if (e in found.alone or e in found.inner) and e not in SIDES:
+        return side(found.side(e) or "a", found.number(e))
     if not e.args or (isinstance(e, Node) and e.paired):
-        return e
+        return found.whole(e)
     if e.has(Average) and (which := found.side(e)) is not None and not any(a.dimension > 1 for a in e.atoms(Average)):
         return side(which, found.number(e))
-    return e if isinstance(e, Node) else e.func(*[_apart(found, a, made) for a in e.args])
+    return found.whole(e) if isinstance(e, Node) else e.func(*[_apart(found, a, made) for a in e.args])
 
 
 def single(v: StateVar) -> sp.Symbol:

@@ -1,17 +1,20 @@
 """Generated source whose panel quadratures are computed by NumPy: the way in which errors are measured.
 
-A quadrature of `planes` is a sum of lines, one for each difference d, and which lines it takes does not depend on what
-they are. So it runs twice: first its lines are noted and count as 0, then all of them are summed in arrays, and it is
-given them. Everything but the lines is the text that Numba compiles; the sums of a line have other roundings.
+A quadrature of `conditional` is that of `pair_check`, which has its rule in arrays. One of `planes` is a sum of lines,
+one for each difference d, and which lines it takes does not depend on what they are. So it runs twice: first its lines
+are noted and count as 0, then all of them are summed in arrays, and it is given them. Everything but the lines is the
+text that Numba compiles; the sums of a line have other roundings.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from meanfield.numeric.lowering.averages import pair_check
 from meanfield.numeric.lowering.averages.planes import PanelPlan
 from meanfield.numeric.lowering.text import interpreting
 from meanfield.numeric.lowering.text.helpers import OUTWARDS, TOWARDS, helpers_for
@@ -25,9 +28,23 @@ def function(text: str, name: str, plans: Mapping[str, PanelPlan]) -> Callable:
     """The function `name` of generated source; plans: of its quadratures `key_quadrature`, by their names."""
     scope = interpreting.scope_of(helpers_for(text) + text, name)
     for key, plan in plans.items():
-        if f"{key}_line" in scope:
-            scope[f"{key}_quadrature"] = _Twice(scope, key, plan)
+        if f"{key}_quadrature" in scope:
+            scope[f"{key}_quadrature"] = (_Conditional if any(plan.branches) else _Twice)(scope, key, plan)
     return scope[name]
+
+
+class _Conditional:
+    """A quadrature of `conditional`: `pair_check` has its rule for arrays, which knows no correlation of ±1."""
+
+    def __init__(self, scope: dict[str, Any], key: str, plan: PanelPlan):
+        self.text, self.plan = scope[f"{key}_quadrature"], plan
+
+    def __call__(self, K_aa: float, K_ab: float, K_bb: float, sine2: float) -> float:
+        size = math.sqrt(K_aa) * math.sqrt(K_bb)
+        if not (size > 0.0 and sine2 > 0.0):
+            return self.text(K_aa, K_ab, K_bb, sine2)
+        c = max(-1.0, min(1.0, K_ab / size))
+        return pair_check.average(self.plan, K_aa, K_bb, c, math.sqrt(sine2), finer=False)
 
 
 class _Twice:

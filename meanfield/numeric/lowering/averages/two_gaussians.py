@@ -23,7 +23,7 @@ from meanfield.numeric.lowering.averages import conditional, panel_arrays, plane
 from meanfield.numeric.lowering.averages.direct import rational
 from meanfield.numeric.lowering.averages.one_gaussian import scalar
 from meanfield.numeric.lowering.averages.pair_check import measured, miss
-from meanfield.numeric.lowering.modules.module_functions import PAIR_WEIGHT, Functions, writes
+from meanfield.numeric.lowering.modules.module_functions import BRANCH_WEIGHT, PAIR_WEIGHT, Functions, writes
 from meanfield.numeric.lowering.text import printing
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.recursion import closed
@@ -64,7 +64,8 @@ def _lowered(functions: Functions, shape: sp.Expr, written: Sequence[sp.Expr]) -
     name = functions.name(shape, "pair")
     p = pair(shape, name)
     note = f"{name}(K_aa, K_ab, K_bb) = {shape}: {p.note}"
-    functions.add(name, p.text, note, p.error, 0.0 if p.closed else PAIR_WEIGHT, p.limit, sine2=True)
+    cost = 0.0 if p.closed else BRANCH_WEIGHT if p.plan is not None and any(p.plan.branches) else PAIR_WEIGHT
+    functions.add(name, p.text, note, p.error, cost, p.limit, sine2=True)
     if p.plan is not None:
         functions.plans[name] = p.plan
 
@@ -104,7 +105,7 @@ def pair(expr: sp.Expr, name: str = "g") -> LoweredPair:
         )
     call = printing.code(expr.xreplace({node: sp.Symbol("q")}))
     text += f"    q = {name}_quadrature({SIGNATURE})\n    return {call}\n"
-    return LoweredPair(name, text, note, error, limit=plan.limit, plan=None if any(plan.branches) else plan)
+    return LoweredPair(name, text, note, error, limit=plan.limit, plan=plan)
 
 
 def _quadrature(plan: planes.PanelPlan, name: str) -> tuple[str, float]:

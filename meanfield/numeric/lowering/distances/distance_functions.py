@@ -42,9 +42,9 @@ def _two_norms(
     functions: Functions, shape: UnequalDistanceRatio | DividedDifference, written: Sequence[sp.Expr]
 ) -> None:
     used, moved = [functions.of(part) for part in unequal_norm_distance.parts(shape)], ""
-    note, slow = unequal_norm_distance.NOTES[type(shape)], any(functions.costs[u] for u in used)
+    note, dearest = unequal_norm_distance.NOTES[type(shape)], max(functions.costs[u] for u in used)
     if not isinstance(shape, DividedDifference) and difference_quotients.serves(shape):
-        moved, note, slow = _moved(functions, shape), difference_quotients.NOTE, True
+        moved, note, dearest = _moved(functions, shape), difference_quotients.NOTE, PAIR_WEIGHT
     name = functions.name(shape, STEMS[type(shape)])
     tables = [t for u in used for t in functions.table(u)]
     text = unequal_norm_distance.text(shape, name, used, moved)
@@ -52,7 +52,8 @@ def _two_norms(
     whole = printing.interpret(functions.text + text, name) if moved else None
     error = unequal_norm_check.error(shape, function, list(map(functions.array, tables)), functions.limit, whole)
     require_usable(shape, error)
-    cost = 0.0 if isinstance(shape, DividedDifference) else PAIR_WEIGHT if slow else DIRECT_WEIGHT
+    pairs = max(PAIR_WEIGHT, dearest) if dearest else DIRECT_WEIGHT
+    cost = 0.0 if isinstance(shape, DividedDifference) else pairs
     functions.add(name, text, f"{name} = {shape}: {note}", error, cost, tables=tables)
 
 
@@ -70,7 +71,8 @@ def _one_norm(functions: Functions, shape: DistanceRatio, written: Sequence[sp.E
         name = functions.name(shape, "ratio")
         text, tables = equal_norm_distance.text(shape, name, second, product, slope), functions.table(second)
         note = f"the mean of {slope} for inputs close together, else of {product}"
-        cost = PAIR_WEIGHT if any(functions.costs[u] for u in (second, product, slope)) else 0.0
+        dearest = max(functions.costs[u] for u in (second, product, slope))
+        cost = max(PAIR_WEIGHT, dearest) if dearest else 0.0
     function = panel_arrays.function(functions.text + text, name, functions.plans)
     whole = printing.interpret(functions.text + text, name) if moved else None
     error = equal_norm_distance.error(shape, function, list(map(functions.array, tables)), functions.limit, whole)

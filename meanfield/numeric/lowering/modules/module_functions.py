@@ -18,6 +18,7 @@ from meanfield.numeric.quadrature.polynomial_tables import PolynomialTable
 
 DIRECT_WEIGHT = 300.0  # what a call of an average by quadrature costs, in layers of tables
 PAIR_WEIGHT = 2e4  # the same of averages over several inputs
+BRANCH_WEIGHT = 5e5  # of averages over two inputs of functions with branch points
 EVERY_K = (0.0, math.inf)  # the K that tables are wanted for
 USABLE = 1e-6  # the largest measured error with which an average is compiled
 
