@@ -20,6 +20,7 @@ import sympy as sp
 
 from meanfield.base.arguments import choice, record, shown, validated, whole
 from meanfield.base.errors import MeanFieldError
+from meanfield.base.precision import decimals
 from meanfield.functions.reading.parser import number
 
 LAWS = ("gaussian", "orthogonal", "mixed")
@@ -94,9 +95,9 @@ class LinearPreactivations:
     def _to(self, digits: int, value: Callable[[], mpmath.mpf]) -> mpmath.mpf:
         """A value with ten digits more than were asked for, rounded to those."""
         wanted = whole(digits, "digits", 1, 1000)
-        with mpmath.workdps(wanted + 10):
+        with decimals(wanted + 10):
             found = value()
-        with mpmath.workdps(wanted):
+        with decimals(wanted):
             return +found
 
     @property

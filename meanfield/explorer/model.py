@@ -16,6 +16,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.base.budgets import deadline
+from meanfield.base.precision import decimals
 from meanfield.base.symbols import Q0, L
 from meanfield.explorer import javascript
 from meanfield.explorer.ratios import Ratios, ratios
@@ -95,7 +96,7 @@ def _scaled_tails() -> list[float]:
     import mpmath as mp
 
     n = 50
-    with mp.workdps(30):
+    with decimals(30):
         at = [mp.cos(mp.pi * (k + mp.mpf(1) / 2) / n) for k in range(n)]
         x = [mp.mpf("3.75") * (1 + t) / (1 - t) for t in at]
         value = [(1 + 2 * u) * mp.exp(u * u) * mp.erfc(u) for u in x]

@@ -19,6 +19,7 @@ from flint import acb, arb
 from sympy.core.function import AppliedUndef
 
 from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.precision import decimals
 from meanfield.base.scalars import Scalar, helpers
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
@@ -67,7 +68,7 @@ def findings(record: ElementaryFunction, scalar: Scalar | None = None) -> list[s
         _class, _balls, _series, _values, _symmetry, _inverse, _growth, _identities, _ends, _floats,
     ]
     out: list[str] = []
-    with mp.workdps(DIGITS), trial(record):
+    with decimals(DIGITS), trial(record):
         for check in checks:
             out += check(record)
         out += _scalar(record, scalar) if scalar is not None else ()
@@ -279,7 +280,7 @@ def _dies(record: ElementaryFunction, end: EndBehavior, side: int) -> Iterator[s
             yield f"{where} end: |h - limit| is {left} at u = {mp.nstr(u, 4)}, above size·e^(-rate |u|), {most}"
         if side * u <= 0 or abs(u) > 21:
             continue
-        with mp.workdps(DIGITS + int(2 * u * u)):
+        with decimals(DIGITS + int(2 * u * u)):
             left = record.mpmath(u) - _at_digits(end.limit(_U), u)
             if end.small is not None and not end.small(_U).atoms(AppliedUndef):  # what only floats know has no digits
                 value = _at_digits(end.small(_U), u)

@@ -16,6 +16,7 @@ import sympy as sp
 from flint import acb, acb_poly, fmpq, fmpq_poly
 
 from meanfield.base.answers.results import MeanFieldError, Undetermined
+from meanfield.base.precision import decimals
 from meanfield.base.symbols import Z, factored, steep, steep_exponentials
 from meanfield.functions import balls
 from meanfield.functions.elementary import elementary_of, records, where
@@ -422,7 +423,7 @@ def _numbered(record: ElementaryFunction, w: sp.Expr) -> list[sp.Expr]:
     way, size = (sign(w), sp.Abs(w)) if record.odd else (1, w)
     if not way:
         return [sp.S.Zero]
-    with mpmath.workdps(60):
+    with decimals(60):
         near = _bisected(record.mpmath, mpmath.mpf(sp.N(size, 60)), record.shape == "rising")
     if near is None or not near:
         raise NoProof

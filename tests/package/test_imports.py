@@ -36,8 +36,8 @@ FACES = {".".join(p.relative_to(PACKAGE).parts[:-1]): homes(p) for p in PACKAGE.
 #: one total order, bottom first, room by room; imports inside functions and for type checkers count, too
 ROOMS = """
 base.tex.read base.tex.width base.tex.lines base.tex.prose base.tex.tabular
-base.errors base.words base.leading base.symbols base.progress base.encodings base.quantities base.budgets
-base.arguments base.storage.files base.storage.checkpoints base.scalars
+base.errors base.precision base.words base.leading base.symbols base.progress base.encodings base.quantities
+base.budgets base.arguments base.scalars base.storage.files base.storage.checkpoints
 base.answers.plain_text base.answers.terms base.answers.named base.answers.arrays base.answers.export
 base.answers.saved base.answers.drawing base.answers.latex base.answers.results
 networks.pooling networks.records networks.attention networks.folds networks.roles networks.transformers

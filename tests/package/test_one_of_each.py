@@ -55,6 +55,11 @@ ONE: dict[str, tuple[Sight, set[str], str]] = {
         set(),  # `Registry.adds`
         "def rule(one):\n    def put(made):\n        RULES[one] = made\n        return made\n    return put\n",
     ),
+    "mpmath's precision, which is one for all threads": (
+        lambda tree: reads(tree, "workdps") or reads(tree, "workprec"),
+        {"base.precision"},
+        "def root(x):\n    with mp.workdps(30):\n        return mp.sqrt(x)\n",
+    ),
     "which exact values a theory takes": (
         lambda tree: reads(tree, "domains") and calls(tree, "exact_number"),
         {"theory.queries.exact_points"},

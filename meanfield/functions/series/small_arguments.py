@@ -16,6 +16,7 @@ import sympy as sp
 from flint import arb
 
 from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.precision import bits, decimals
 from meanfield.base.symbols import Z
 from meanfield.functions import balls
 from meanfield.functions.elementary import mpmath_functions
@@ -93,7 +94,7 @@ def _series(f: sp.Expr, shift: int) -> list[arb] | None:
 
 
 def _number(ball: arb) -> Any:
-    with mp.workdps(DIGITS):
+    with decimals(DIGITS):
         return mp.mpf(ball.mid().str(DIGITS, radius=False))
 
 
@@ -108,11 +109,11 @@ def _value(function: Callable[[Any], Any], z: Any) -> Any:
 def _loses(function: Callable[[Any], Any]) -> bool:
     for probe in PROBES:
         for z in (probe, -probe):
-            with mp.workdps(DIGITS):
+            with decimals(DIGITS):
                 true = _value(function, mp.mpf(z))
             if mp.im(true) != 0 or not mp.isfinite(true):
                 continue  # the other side of a square root: another piece is there
-            with mp.workprec(53):
+            with bits(53):
                 rounded = _value(function, mp.mpf(z))
             if not mp.isfinite(rounded) or abs(rounded - true) > LOST * abs(true):
                 return True
@@ -121,7 +122,7 @@ def _loses(function: Callable[[Any], Any]) -> bool:
 
 def _served(function: Callable[[Any], Any], exact: list[Any], order: int, reach: float) -> Small | None:
     """The polynomial up to `reach`; None where it is not exact there."""
-    with mp.workdps(DIGITS):
+    with decimals(DIGITS):
         lead = abs(exact[order])
         last = max(k for k, c in enumerate(exact) if k >= order and abs(c) * reach ** (k - order) > EXACT / 100 * lead)
         cut = exact[: last + 1]

@@ -13,6 +13,7 @@ import mpmath as mp
 import numpy as np
 from numba import njit
 
+from meanfield.base.precision import decimals
 from meanfield.kernels.loops.pair_loops import LADDER, Series
 from meanfield.numeric.lowering.modules import cache
 
@@ -47,7 +48,7 @@ def to_coefficients(n: int) -> np.ndarray:
 
 @lru_cache(maxsize=4096)
 def _root_of_two(quarter: int, u: float) -> float:
-    with mp.workdps(30):
+    with decimals(30):
         return float(mp.mpf(2) ** ((quarter + (mp.mpf(u) + 1) / 2) / CELLS))
 
 

@@ -18,6 +18,7 @@ from flint import arb, fmpq
 
 from meanfield.base.answers.results import MeanFieldError
 from meanfield.base.budgets import tick
+from meanfield.base.precision import decimals
 from meanfield.base.symbols import K, Z
 from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
@@ -75,7 +76,7 @@ def _map(e: sp.Expr, known: dict[sp.Expr, tuple[sp.Expr, float]]) -> sp.Expr:
 
 def _function(whole: sp.Expr, terms: list[sp.Expr]) -> tuple[sp.Expr, float]:
     """(a sum of terms as floats should compute it, the measured error of its series)."""
-    with mp.workdps(DIGITS):
+    with decimals(DIGITS):
         near = NearZero()
         try:
             parts = [near(t) for t in terms]

@@ -16,6 +16,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.base.answers.results import InfiniteAverage
+from meanfield.base.precision import decimals
 from meanfield.base.symbols import Z
 from meanfield.functions.elementary import mpmath_functions
 from meanfield.functions.piecewise import pieces
@@ -84,7 +85,7 @@ def _leading(expr: sp.Expr, side: int) -> float:
     if not expr.has(Z[0]):
         return 0.0
     f = sp.lambdify(Z[0], expr, [dict(mpmath_functions()), "mpmath"])
-    with mp.workdps(80):
+    with decimals(80):
         a, b = (abs(f(side * mp.mpf(10) ** -e)) for e in (30, 31))
         if a == 0 or b == 0:
             return 0.0

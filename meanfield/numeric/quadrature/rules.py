@@ -12,6 +12,8 @@ from functools import lru_cache
 import mpmath as mp
 import numpy as np
 
+from meanfield.base.precision import decimals
+
 _DIGITS = 50
 
 
@@ -24,7 +26,7 @@ def gauss_legendre(n: int) -> tuple[np.ndarray, np.ndarray]:
     (True, [1.0, 1.0])
     """
     nodes, weights = np.empty(n), np.empty(n)
-    with mp.workdps(_DIGITS):
+    with decimals(_DIGITS):
         for k in range((n + 1) // 2):
             x = mp.mpf(0) if 2 * k + 1 == n else mp.cos(mp.pi * (k + mp.mpf(3) / 4) / (n + mp.mpf(1) / 2))
             for _ in range(7):  # Newton from Tricomi's guess: 4 digits, then twice as many each time
@@ -49,7 +51,7 @@ def chebyshev_to_power(degree: int) -> tuple[np.ndarray, tuple[np.ndarray, np.nd
     """(t, (M, m)): the Chebyshev points t and the matrix M + m (m: what M rounds away) that turns values at them into
     coefficients of powers, row i for the value at t[i]."""
     n = degree + 1
-    with mp.workdps(_DIGITS):
+    with decimals(_DIGITS):
         points = [mp.cos(mp.pi * (2 * i + 1) / (2 * n)) for i in range(n)]
         t = np.array([float(p) for p in points])
         # Lagrange's polynomials of the doubles t, not of the points they were rounded from
@@ -109,7 +111,7 @@ def half_gauss(n: int) -> tuple[np.ndarray, np.ndarray]:
     >>> float(abs(w.sum() - 1)) < 1e-15, float(abs((w * x**6).sum() - 15)) < 1e-13
     (True, True)
     """
-    with mp.workdps(4 * _DIGITS):
+    with decimals(4 * _DIGITS):
         moments = [2 ** (mp.mpf(k) / 2) * mp.gamma(mp.mpf(k + 1) / 2) / mp.sqrt(mp.pi) for k in range(2 * n)]
         hankel = mp.matrix(n, n)
         for i in range(n):

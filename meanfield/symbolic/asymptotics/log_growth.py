@@ -20,6 +20,7 @@ import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError, Term, one_line
 from meanfield.base.answers.terms import little_o
+from meanfield.base.precision import decimals
 from meanfield.base.symbols import l
 from meanfield.symbolic.asymptotics.depth import CONSTANT as FREE
 from meanfield.symbolic.asymptotics.depth import DepthLaw
@@ -269,7 +270,7 @@ def _infinite(p: sp.Product) -> sp.Expr:
     V = sp.log(W / (p.function - 1).subs(m, 2), 2)
     if (first, last) != (1, sp.oo) or not (W.is_number and V.is_number):
         return p
-    with mpmath.workdps(25):
+    with decimals(25):
         w, v = (mpmath.mpf(str(sp.N(x, 25))) for x in (W, V))
         begin = max(31, math.ceil(float(2 * w) ** (1 / float(v))) + 1)
         total = mpmath.fsum(mpmath.log1p(w * mpmath.mpf(j) ** -v) for j in range(1, begin))
@@ -340,7 +341,7 @@ def log_product(W: float, V: float, t: float) -> float:
 
     start = sum(math.log1p(W * m**-V) for m in range(1, first))
     slope = -V * W / (first * (first**V + W))
-    with mpmath.workdps(30):
+    with decimals(30):
         W, V = mpmath.mpf(W), mpmath.mpf(V)
         grown = integral(mpmath.exp(t)) - integral(mpmath.mpf(first))
         return start + float(grown + mpmath.log1p(W * first**-V) / 2 - slope / 12)

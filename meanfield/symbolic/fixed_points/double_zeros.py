@@ -10,6 +10,7 @@ from __future__ import annotations
 import mpmath
 import sympy as sp
 
+from meanfield.base.precision import decimals
 from meanfield.base.symbols import K
 from meanfield.functions import balls, zeros
 from meanfield.symbolic.averages.node import Average
@@ -46,7 +47,7 @@ def _algebraic(gain: sp.Expr, slope: sp.Expr, root: RootInterval) -> sp.Expr | N
     forms = closed(gain), closed(slope) - 1
     if any(form.has(Average) for form in forms):
         return None
-    with mpmath.workdps(DIGITS):
+    with decimals(DIGITS):
         near = mpmath.mpf(root.mid.p) / root.mid.q
         found = next((c for n in (1, 2) if (c := mpmath.findpoly(near, n, maxcoeff=1000, tol=10.0**-40))), None)
     if found is None:

@@ -13,6 +13,8 @@ import mpmath
 import sympy as sp
 from flint import fmpq
 
+from meanfield.base.precision import decimals
+
 Monomial = tuple[tuple[int, int], ...]  # (atom, power ≠ 0), atoms in order
 
 
@@ -143,7 +145,7 @@ class Atoms:
 
     def vanishes(self, c: Exact, digits: int = 10) -> bool:
         """Whether a coefficient is 0 to so many digits, symbols taken as numbers."""
-        with mpmath.workdps(digits + 10):
+        with decimals(digits + 10):
             total = size = mpmath.mpf(0)
             for monomial, x in c.terms.items():
                 value = mpmath.mpf(int(x.p)) / int(x.q)

@@ -16,6 +16,7 @@ import sympy as sp
 from flint import fmpq
 
 from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.precision import decimals
 from meanfield.functions import balls
 from meanfield.symbolic.series.coefficients import expression, rational
 
@@ -163,7 +164,7 @@ class Basis:
 
     def _relation(self, digits: str) -> list[fmpq] | None:
         """The rationals a, c_0, … with number = a + Σ c_i λ_i to 40 digits and more."""
-        with mpmath.workdps(DIGITS):
+        with decimals(DIGITS):
             known = [mpmath.mpf(int(v.p)) / int(v.q) for v in self.values]
             found = mpmath.pslq([mpmath.mpf(digits), mpmath.mpf(1), *known], mpmath.mpf(10) ** -45, LARGEST, 10**4)
         if found is None or found[0] == 0:

@@ -13,6 +13,7 @@ import mpmath as mp
 import numpy as np
 import sympy as sp
 
+from meanfield.base.precision import decimals
 from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
 from meanfield.functions import balls
 from meanfield.functions.elementary import mpmath_functions
@@ -75,7 +76,7 @@ def _of_unequal_ratio(node: UnequalDistanceRatio, exact: sp.Expr, f, tables, lim
     for A, B, gap in (*MEASURED, *FAR) if known else MEASURED:
         if max(A, B) > limit:
             continue
-        with mp.workdps(60):  # the gap of the doubles that f is given; apart then is what belongs to it, to rounding
+        with decimals(60):  # the gap of the doubles that f is given; apart then is what belongs to it, to rounding
             s, t = mp.sqrt(A), mp.sqrt(B)
             separation = (s - t) ** 2 + 2 * s * t * gap
             given = A, B, float(separation), float(mp.atan2(s - t, mp.sqrt(2 * s * t * gap)))
@@ -135,7 +136,7 @@ def _apart(moving: sp.Expr, constant: sp.Expr, A: float, B: float, product: floa
     )
     if not of_directions:
         return float(sum(square) - 2 * product)
-    with mp.workdps(30):
+    with decimals(30):
         c = mp.mpf(str(sp.N(constant, 30)))
         one, other = (mp.sqrt(c * c + 2 * c * m + q) for m, q in zip(mean, square))
         return float(2 * (one * other - c * c - c * sum(mean) - product))
@@ -147,7 +148,7 @@ def _norms(f: sp.Expr, A: float, B: float, plan: planes.PanelPlan, of_directions
     of the roots of ⟨f²⟩."""
     p = pieces(f, Z[0])
     branches = [sp.lambdify(Z[0], e, [dict(mpmath_functions()), "mpmath"]) for e in p.exprs]
-    with mp.workdps(45):
+    with decimals(45):
         s, t = mp.sqrt(A), mp.sqrt(B)
         breaks = [mp.mpf(str(sp.N(b, 45))) for b in p.breaks]
         reach = 9 + 2 * plan.rate * float(max(s, t))

@@ -11,6 +11,7 @@ import sympy as sp
 from flint import arb
 
 from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.precision import decimals
 from meanfield.base.symbols import K, K_ab, Z
 from meanfield.functions import balls
 from meanfield.symbolic.averages.node import Average
@@ -267,7 +268,7 @@ class Correlated(Solution):
         def middle(x):
             return mpmath.mpf(self._gap(x, digits).mid().str(digits + 5, radius=False))
 
-        with mpmath.workdps(digits + 10):
+        with decimals(digits + 10):
             width = mpmath.mpf(10) ** (2 - digits)
             if not middle(mpmath.mpf(0)) > width:
                 return arb(0)  # ⟨φ⟩ = 0, and nothing in common

@@ -16,6 +16,7 @@ import mpmath
 import sympy as sp
 
 from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.precision import bits
 from meanfield.base.symbols import K, Z
 from meanfield.functions.piecewise import Pieces
 from meanfield.functions.series.infinity import normal_form
@@ -144,7 +145,7 @@ class Meeting(Solution):
             return None
         e = sp.Symbol("e", real=True)
         kernel = sp.lambdify(e, self.tail.kernel(e), "mpmath")
-        with mpmath.workprec(prec + 10):
+        with bits(prec + 10):
             s = mpmath.mpmathify(sp.N(self.args[3], int(prec / 3.3) + 5))
 
             def gap(x):

@@ -18,6 +18,7 @@ from sympy.core.expr import AtomicExpr
 from sympy.printing.printer import Printer
 
 from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.precision import decimals
 from meanfield.base.symbols import K_aa, K_bb, P, Z
 from meanfield.functions.elementary import mpmath_functions
 from meanfield.functions.piecewise import pieces
@@ -176,7 +177,7 @@ def common(value: sp.Expr, means: Means, own: sp.Expr, shared: sp.Expr) -> sp.Ex
 @lru_cache(maxsize=64)
 def _digits(body: Program, own: sp.Float, shared: sp.Float, digits: int) -> mp.mpf:
     """⟨F⟩ by quadrature within quadrature, inner panels ending at breaks, wherever they are at this m."""
-    with mp.workdps(digits + 8):
+    with decimals(digits + 8):
         V, M = mp.mpmathify(own), mp.mpmathify(shared)
         names, modules = [c for c, _ in body.means], [dict(mpmath_functions()), "mpmath"]
         read = [

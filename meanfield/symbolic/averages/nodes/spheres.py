@@ -20,6 +20,7 @@ import sympy as sp
 from sympy.printing.printer import Printer
 
 from meanfield.base.answers.results import MeanFieldError
+from meanfield.base.precision import decimals
 from meanfield.base.symbols import P, Z
 from meanfield.functions.elementary import mpmath_functions
 from meanfield.functions.piecewise import pieces
@@ -180,7 +181,7 @@ def _radial(k: sp.Expr, freedom: int) -> sp.Expr:
 @lru_cache(maxsize=256)
 def _digits(f: sp.Expr, g: sp.Expr, size: int, digits: int) -> mp.mpf:
     """⟨f(y_a) g(y_b)⟩ by nested quadrature in the angles t = sin θ, s = sin ψ, panels ending at breaks."""
-    with mp.workdps(digits + 10):
+    with decimals(digits + 10):
         n, root = size, mp.sqrt(size - 1)
         one, other = (sp.lambdify(Z[0], e, modules=[dict(mpmath_functions()), "mpmath"]) for e in (f, g))
         breaks = [[mp.mpf(sp.N(b, digits + 15)) / root for b in pieces(e, Z[0]).breaks] for e in (f, g)]
