@@ -930,6 +930,7 @@ class Theory(Maps):
         >>> found.test.mean[:, 0, 0].round(6).tolist(), found.largest_rate.__round__(6)
         ([0.370312, 0.496572, 0.496572], 0.757465)
         """
+        from meanfield.prediction.exact_ranks import largest_rank
         from meanfield.prediction.predict import predict as verb
 
         own = given(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, lambda_w=lambda_w, lambda_b=lambda_b)
@@ -940,6 +941,7 @@ class Theory(Maps):
             y,
             X_test,
             operator=self.kernel_operator,
+            rank_of=lambda rows: largest_rank(self.block, self.first, rows, int(depth), own),
             t=t,
             rate=rate,
             loss=loss,

@@ -9,6 +9,7 @@ import numpy as np
 
 from meanfield.base.arguments import choice, whole
 from meanfield.base.errors import MeanFieldError
+from meanfield.prediction.exact_ranks import largest_rank
 from meanfield.prediction.predict import TRAINS, moment, ridge_of, solved
 from meanfield.prediction.solvers.solver_choice import chosen, solver_settings
 from meanfield.prediction.solvers.spectrum import spectrum
@@ -78,8 +79,13 @@ class _Wide(BaseEstimator):
         self.solver_, self._found, self.X_support_ = how, None, X
         if how == "eigh":
             found = self._kernel(X)
-            own = spectrum(np.array(found[self._name]), found.error[self._name], ridge, self._name, X)
+            own = spectrum(
+                np.array(found[self._name]), found.error[self._name], ridge, self._name,
+                lambda: largest_rank(theory.block, theory.first, X, int(self.depth), self._at),
+            )  # fmt: skip
             g, _ = own.trained(t, rate)
+            if own.said and not ridge > own.doubt:
+                warnings.warn(own.said, UserWarning, stacklevel=3)
             self.dual_coef_ = own.vectors @ (g[:, None] * (own.vectors.T @ codes))
             return
         self._found = solved(how, system, codes, settings, None)

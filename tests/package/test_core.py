@@ -50,7 +50,7 @@ MOST = 25_750  # lines of the core, as loaded
 # verb (phases, laws, kernels, corrections, predictions), and each fetches its rooms by name when it is called: so the
 # closure is what all verbs of a theory need, not what one of them loads. It stays within this while `Theory` is the
 # face of every verb; what measures networks, trains, tunes or reads recipes stands outside of it.
-MOST_WITHIN_REACH = 72_000  # lines of the static closure
+MOST_WITHIN_REACH = 72_500  # lines of the static closure
 OUT_OF_REACH = ("cli", "comparison", "data", "empirical", "parametrizations", "recipes", "training", "tuning")
 
 

@@ -160,8 +160,8 @@ kernels.kernel_gradients
 prediction.solvers.spectrum prediction.solvers.likelihood prediction.solvers.system prediction.solvers.solver_choice
 prediction.solvers.conjugate prediction.solvers.cholesky prediction.solvers.low_rank
 prediction.solvers.log_determinant prediction.solvers.regression prediction.solvers.nystrom prediction.solvers.fitted
-prediction.targets prediction.linearized prediction.logits prediction.prediction_figures prediction.trained
-prediction.predict
+prediction.exact_ranks prediction.targets prediction.linearized prediction.logits prediction.prediction_figures
+prediction.trained prediction.predict
 explorer.oscillatory_moments explorer.smoothing explorer.ratios explorer.tabled explorer.javascript explorer.model
 explorer.page_content explorer.layout explorer.page
 theory.theory theory.depth_scales theory.derivation theory.deriving theory.summaries theory.gaussian_processes

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 
 import mpmath
 import numpy as np
@@ -13,7 +14,9 @@ from scipy.integrate import solve_ivp
 from scipy.special import softmax
 
 import meanfield as mf
-from meanfield.prediction import predict
+from meanfield.prediction import exact_ranks, predict
+from meanfield.prediction.exact_ranks import largest_rank
+from meanfield.training import NTKRegressor
 from tests import REFERENCES
 
 RNG = np.random.default_rng(33)
@@ -224,7 +227,7 @@ def test_the_bound_of_the_error_holds_where_kernels_are_disturbed(kernels):
     times = np.array([1.0, 30.0, np.inf])
 
     def made(theta, error):
-        own = spectrum(theta[:12, :12].copy(), error, 0.0, "Theta", X)
+        own = spectrum(theta[:12, :12].copy(), error, 0.0, "Theta", lambda: 12)
         return LinearizedNetworks(own, theta[12:, :12], kernels.K, Y, None, False, error, sizes[12:])
 
     moved = np.abs(made(off, 0.0).mean(times) - made(kernels.Theta, 0.0).mean(times))
@@ -246,7 +249,7 @@ def test_the_bound_of_the_error_holds_where_steps_alternate(kernels):
     rate = 1.99 * 12 / top[0][-1]
 
     def made(theta, error):
-        own = spectrum(theta[:12, :12].copy(), error, 0.0, "Theta", X)
+        own = spectrum(theta[:12, :12].copy(), error, 0.0, "Theta", lambda: 12)
         return LinearizedNetworks(own, theta[12:, :12], kernels.K, Y, rate, False, error, sizes[12:])
 
     moved = np.abs(made(off, 0.0).mean(times) - made(kernels.Theta, 0.0).mean(times))
@@ -361,6 +364,72 @@ def test_inputs_that_are_nearly_equal_are_no_equal_inputs():
         mf.derive("erf").predict(rows, y, [[0.5]], **at)
     apart = mf.derive("erf").predict([[0.0], [1e-5], [1.0]], y, [[0.5]], **at)
     assert abs(apart.test.mean[0, 0, 0] / -19799.4 - 1) < 1e-4 and apart.error.max() > 1e-3
+
+
+CLOSE = 1 + 3e-3 * np.array([[0.0], [1.0], [2.3], [4.0]])
+SMALL = 1e-4 * np.random.default_rng(0).standard_normal((6, 3))
+
+
+@pytest.mark.parametrize(
+    "rows, at",
+    [
+        (CLOSE, dict(sigma_w=0.9, sigma_b=0.3)),  # eigenvalues from 4.2e-12 on (mpmath, 120 digits)
+        (CLOSE, dict(sigma_w=0.9, sigma_b=0.3, train="last")),
+        (SMALL, dict(sigma_w=1.2, sigma_b=0)),  # from 1.6e-21 on
+        (1e4 * SMALL, dict(sigma_w=1e-5, sigma_b=0.3)),
+    ],
+)
+def test_a_kernel_that_falls_fast_is_not_one_of_low_rank(rows, at, monkeypatch):
+    """Its small eigenvalues are set off from rounding, and are trained: the mean is the targets themselves."""
+    theory, y = mf.derive("sin(2*z)+z/3"), np.arange(len(rows)) - 1.0
+    with pytest.raises(mf.MeanFieldError, match="not positive definite to rounding"):
+        theory.predict(rows, y, depth=3, **at)
+    with pytest.raises(mf.MeanFieldError, match="not positive definite to rounding"):
+        NTKRegressor(theory, depth=3, ridge=0, **at).fit(rows, y)
+    with pytest.raises(AssertionError, match="a mean is told"):
+        lost = int(re.search(r"rounding: (\d+) of", refusal(theory, rows, y, **at)).group(1))
+        monkeypatch.setattr(exact_ranks, "largest_rank", lambda *_: len(rows) - lost)
+        assert refusal(theory, rows, y, **at), "a mean is told"
+
+
+def refusal(theory, rows, y, **at) -> str:
+    try:
+        theory.predict(rows, y, depth=3, **at)
+    except mf.MeanFieldError as error:
+        return str(error)
+    return ""
+
+
+PLANE = np.random.default_rng(1).standard_normal((26, 2))
+RAYS = np.array([[1.0, 2], [2, 4], [-1, -2], [0.1, 0.2], [3, 1], [0, 0]])
+
+
+@pytest.mark.parametrize(
+    "phi, sigma_b, rows, rank",
+    [
+        ("linear", 0, PLANE, 2),
+        ("linear", 0.3, PLANE, 3),
+        ("linear", 0.3, [[1, 1], [2, 1], [3, 1]], 2),  # the constant is the second feature
+        ("z**2", 0, PLANE, 3),  # x², xy, y²
+        ("z**2", 0.3, PLANE, 6),
+        ("z+z**3", 0.3, PLANE, 10),
+        ("z**3-z/2", 0, PLANE, 6),
+        ("relu", 0, RAYS, 3),
+        ("relu", 0.1, RAYS, 6),
+        ("abs(z)", 0, RAYS, 2),
+        ("tanh", 0, RAYS, 4),
+        ("cos(z)", 0, RAYS, 5),
+        ("gelu", 0, RAYS, 5),  # of 0 nothing comes
+        ("elu", 0.2, np.concatenate((RAYS, RAYS[:2])), 6),
+    ],
+)
+def test_ranks_in_exact_arithmetic(phi, sigma_b, rows, rank):
+    """Kernels of inputs that lie far apart show their ranks in doubles."""
+    theory, rows = mf.derive(phi), np.asarray(rows, dtype=float)
+    found = largest_rank(theory.block, theory.first, rows, 2, {"sigma_w": 1.3, "sigma_b": sigma_b})
+    assert found == rank
+    values = np.linalg.eigvalsh(np.asarray(theory.kernel(rows, sigma_w=1.3, sigma_b=sigma_b, depth=2).K))
+    assert (values > 1e-10 * values[-1]).sum() == rank
 
 
 def test_many_small_steps_are_the_flow():

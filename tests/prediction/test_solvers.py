@@ -20,7 +20,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 import meanfield as mf
 from meanfield.base.storage import files
-from meanfield.prediction.solvers import conjugate, nystrom
+from meanfield.prediction.solvers import conjugate, log_determinant, nystrom
 from meanfield.prediction.solvers.cholesky import Cholesky
 from meanfield.prediction.solvers.conjugate import conjugate_gradients
 from meanfield.prediction.solvers.low_rank import low_rank
@@ -322,6 +322,32 @@ class TestLikelihood:
             scores.append((found.value - wanted) / found.error)
         assert np.abs(scores).max() < 4 and np.std(scores) > 0.2
         assert abs(found.value - wanted * 1.05) / found.error > 4
+
+    @pytest.mark.parametrize(
+        "rows, rank",
+        [
+            (np.repeat([[1.0, 2.0], [3.0, -1.0]], 10, axis=0), 0),  # signs that are an eigenvector among the probes
+            (4 * np.eye(40), 0),
+            (np.array(list(product((-1.0, 1.0), repeat=5))), 2),
+            (np.repeat(3 * np.eye(8), 2, axis=0), 4),
+        ],
+    )
+    def test_a_probe_that_ends_leaves_the_others(self, rows, rank, monkeypatch):
+        """Of equal, one-hot and gridded inputs signs fill a space of few steps, some sooner than others."""
+        theory, y = mf.derive("abs(z)+z/5"), np.arange(len(rows))
+        at = dict(sigma_w=0.8, sigma_b=0.2, depth=3, train="last", ridge=1e-3)
+        wanted = np.linalg.slogdet(np.asarray(theory.kernel(rows, sigma_w=0.8, sigma_b=0.2, depth=3).K)
+                                   + 1e-3 * np.eye(len(rows)))[1]  # fmt: skip
+
+        def assert_found():
+            found = theory.predict(rows, y, solver="cg", rank=rank, **at).log_determinant(probes=128)
+            assert_near(found.value, wanted, 4 * found.error, "the determinant")
+            assert found.error < 0.05 * abs(wanted)
+
+        assert_found()
+        monkeypatch.setattr(log_determinant, "LOST", np.inf)  # all of them end with the first
+        with pytest.raises(AssertionError, match=r"is off|assert"):
+            assert_found()
 
     def test_none_where_there_is_none(self):
         with pytest.raises(mf.MeanFieldError, match="no finite log determinant"):

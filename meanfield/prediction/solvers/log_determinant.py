@@ -18,6 +18,7 @@ from meanfield.prediction.solvers.low_rank import LowRank
 
 STEPS = 200  # of Lanczos, at most
 SHARE = 0.05  # of the standard error, below which a further step changes nothing
+LOST = 1e-12  # of the largest entry: what a step leaves where nothing is left
 
 
 def log_determinant(
@@ -29,28 +30,42 @@ def log_determinant(
     probes: vectors of random signs, 2 at least."""
     n = len(near.Q)
     v = np.random.default_rng(seed).choice([-1.0, 1.0], size=(n, probes)) / np.sqrt(n)
-    before, off = np.zeros_like(v), np.zeros(probes)
-    alphas: list[np.ndarray] = []
-    betas: list[np.ndarray] = []
-    value, changes = np.full(probes, np.nan), np.inf
-    spread = np.inf
+    runs = [_Run() for _ in range(probes)]
+    going, before, off = np.arange(probes), np.zeros_like(v), np.zeros(probes)  # probes that have not come to an end
     for step in range(min(STEPS, n)):
         w = near.root(times(near.root(v))) - off * before
         alpha = np.einsum("ac,ac->c", w, v)
         w -= alpha * v
-        alphas.append(alpha)
-        found = n * np.array([_quadrature(np.array(alphas)[:, c], np.array(betas)[:, c]) for c in range(probes)]) \
-            if betas else n * np.log(alpha)  # fmt: skip
-        changes = float(np.abs(found - value).max()) if step else np.inf
-        value, spread = found, float(found.std(ddof=1) / np.sqrt(probes))
+        off = np.sqrt(np.einsum("ac,ac->c", w, w))
+        for c, a, b in zip(going, alpha, off):
+            runs[c].add(float(a), float(b), n)
         if tell is not None:
             tell(step + 1, min(STEPS, n))
-        off = np.sqrt(np.einsum("ac,ac->c", w, w))
-        if changes <= max(SHARE * spread, 1e-12 * n) or (off < 1e-12).any():
+        spread = float(np.std([run.value for run in runs], ddof=1) / np.sqrt(probes))
+        open_ = np.array([not run.ended for run in runs])[going]
+        changes = max((runs[c].change for c in going[open_]), default=0.0)
+        if changes <= max(SHARE * spread, 1e-12 * n):
             break
-        betas.append(off)
-        before, v = v, w / off
-    return near.log_determinant + float(value.mean()), spread + (changes if np.isfinite(changes) else 0.0)
+        going, before, v, off = going[open_], v[:, open_], w[:, open_] / off[open_], off[open_]
+    return near.log_determinant + float(np.mean([run.value for run in runs])), spread + changes
+
+
+class _Run:
+    """The steps of one probe. value: n times its quadrature; change: by the last step; ended: whether the probe lies in
+    a space that its steps have filled, so that nothing is left to change: signs may be an eigenvector."""
+
+    def __init__(self) -> None:
+        self.alphas: list[float] = []
+        self.betas: list[float] = []
+        self.value, self.change, self.ended = np.nan, np.inf, False
+
+    def add(self, alpha: float, off: float, n: int) -> None:
+        """One more step; off: the length of what is left."""
+        self.alphas.append(alpha)
+        value = n * _quadrature(np.array(self.alphas), np.array(self.betas))
+        self.change = abs(value - self.value) if len(self.alphas) > 1 else np.inf
+        self.value, self.ended = value, off <= LOST * max(map(abs, (*self.alphas, *self.betas)))
+        self.betas.append(off)
 
 
 def _quadrature(alpha: np.ndarray, beta: np.ndarray) -> float:

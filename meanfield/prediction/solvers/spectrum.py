@@ -6,17 +6,15 @@ eigenvalue λ what is left of f - y is e^{-λt/N} under gradient flow, (1 - ηλ
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.spatial import KDTree
 
 from meanfield.base.errors import MeanFieldError
 
-NEAR = 1e-6  # distance of inputs, of the largest entry, whose square is lost in a kernel
-GAP = 1e3  # between the eigenvalues of a kernel of low rank and those that are 0 to rounding
 EPS = float(np.finfo(float).eps)
 
 
@@ -25,8 +23,8 @@ class Spectrum:
     """Θ (or K) of the training inputs as V diag(λ) Vᵀ, λ rising, each not below 0.
 
     doubt: a bound of the spectral norm of what is wrong with the matrix, by the error of its entries and by rounding:
-    an eigenvalue below it may be 0. ridge: added to every eigenvalue while training. name: of the kernel; close:
-    whether two inputs that differ are nearly equal.
+    an eigenvalue below it may be 0. ridge: added to every eigenvalue while training. name: of the kernel; rank: that of
+    the exact matrix, at most.
     """
 
     values: np.ndarray
@@ -34,7 +32,7 @@ class Spectrum:
     doubt: float
     ridge: float
     name: str
-    close: bool = False
+    rank: int
 
     @property
     def count(self) -> int:
@@ -61,7 +59,7 @@ class Spectrum:
     def trained(self, t: float, rate: float | None) -> tuple[np.ndarray, np.ndarray]:
         """(g, left) along each eigenvector: f_t = f_0 + λ g (y - f_0), and left = 1 - (λ + ridge) g.
 
-        Raises: MeanFieldError at times that eigenvalues matter at which pass through rounding without a gap, so that
+        Raises: MeanFieldError at times that eigenvalues matter at which are 0 to rounding and not for certain, so that
         what is trained is not known, and for rates at which steps grow.
         """
         size = self.values + self.ridge
@@ -72,7 +70,7 @@ class Spectrum:
                 f"2N/lambda_max do; give a lower rate=, or a finite t."
             )
         passed = t if rate is None else t * rate
-        if lost and not self.has_gap and passed * self.doubt > self.count:
+        if lost and not self.is_singular and passed * self.doubt > self.count:
             following = self.values[min(lost, self.count - 1)]
             raise MeanFieldError(
                 f"{self.name} of the {self.count} training inputs is not positive definite to rounding: {lost} of its "
@@ -93,7 +91,7 @@ class Spectrum:
                 learned = np.where(part < 0.5, -np.expm1(small), 1 - left)
                 start = t * rate / self.count
             g = np.where(size > 0, learned / size, start)
-        if lost and self.has_gap:  # never trained
+        if lost and self.is_singular:  # never trained
             g[:lost], left[:lost] = 0.0, 1.0
         if not (np.isfinite(left).all() and np.abs(left).max() < 1e100):
             raise MeanFieldError(
@@ -114,17 +112,16 @@ class Spectrum:
         return np.where(part > 1, added, g)
 
     @property
-    def has_gap(self) -> bool:
-        """Whether the eigenvalues that are 0 to rounding are set off from the others, and no two inputs are so close
-        that rounding alone makes them one."""
-        lost = self.vanishing
-        return not self.close and (lost == self.count or self.values[lost] >= GAP * self.doubt)
+    def is_singular(self) -> bool:
+        """Whether the eigenvalues that are 0 to rounding are 0: whether they are as many as those that are 0 for
+        certain."""
+        return 0 < self.vanishing == self.count - self.rank
 
     @property
     def said(self) -> str:
         """What is to be said of a kernel that is not positive definite; "" otherwise."""
         lost = self.vanishing
-        if lost in (0, self.count) or not self.has_gap:
+        if lost in (0, self.count) or not self.is_singular:
             return ""
         return (
             f"{self.name} of the {self.count} training inputs has rank {self.count - lost} (equal inputs, or a kernel "
@@ -133,8 +130,9 @@ class Spectrum:
         )
 
 
-def spectrum(matrix: np.ndarray, error: float, ridge: float, name: str, inputs: np.ndarray) -> Spectrum:
-    """The spectrum of a kernel of the training inputs, whose array is used up; error: of its entries over √(Θ_aa Θ_bb).
+def spectrum(matrix: np.ndarray, error: float, ridge: float, name: str, rank: Callable[[], int]) -> Spectrum:
+    """The spectrum of a kernel of the training inputs, whose array is used up; error: of its entries over √(Θ_aa Θ_bb);
+    rank: of the exact matrix, at most (`largest_rank`), asked for where an eigenvalue is 0 to rounding.
 
     Raises: MeanFieldError where an eigenvalue is negative beyond rounding.
     """
@@ -146,15 +144,5 @@ def spectrum(matrix: np.ndarray, error: float, ridge: float, name: str, inputs: 
             f"{name} of the training inputs has the eigenvalue {values[0]:.3g}, below 0 by more than rounding "
             f"({doubt:.1e}); no kernel of a network has one: please report it."
         )
-    found = Spectrum(np.maximum(values, 0.0), vectors, doubt, ridge, name)
-    return replace(found, close=_nearly_equal(inputs)) if found.vanishing else found
-
-
-def _nearly_equal(inputs: np.ndarray) -> bool:
-    """Whether two inputs that differ are closer than `NEAR` of the largest of them."""
-    rows = np.unique(inputs, axis=0)
-    size = float(np.abs(rows).max()) or 1.0
-    if len(rows) < 2:
-        return False
-    distance, _ = KDTree(rows / size).query(rows / size, k=2)
-    return bool(distance[:, 1].min() < NEAR)
+    found = Spectrum(np.maximum(values, 0.0), vectors, doubt, ridge, name, len(values))
+    return replace(found, rank=rank()) if found.vanishing else found
