@@ -184,6 +184,18 @@ def test_nystrom_is_the_regression_with_fewer_functions(exact):
         assert_near(predicted(solver="nystrom", rank=80, seed=4).test.mean[0], mean, 1e-8, "the mean")
 
 
+@pytest.mark.parametrize("rtol", [1e-2, 1e-3, 1e-4])
+def test_a_covariance_by_conjugate_gradients_is_known_to_the_square_of_what_is_left(exact, rtol):
+    """ΔK_ab = R_aᵀA⁻¹R_b, ‖R_a‖ ≤ rtol ‖K_Xa‖ (train="last"): 3.8e-6 at 1e-4, where to first order 7e-5 are left."""
+    K = np.asarray(THEORY.kernel(np.concatenate((X, T)), quantities="K", **AT).K)
+    wanted = K - K[:, :N] @ np.linalg.solve(exact["last"][2], K[:N])
+    found = predicted(solver="cg", rank=0, rtol=rtol).covariance[0]
+    assert_near(found, wanted, 1e3 * rtol**2, "the covariance")
+    if rtol == 1e-4:
+        with pytest.raises(AssertionError, match="the covariance is off"):
+            assert_near(found, wanted + 7e-5, 1e3 * rtol**2, "the covariance")
+
+
 @pytest.mark.parametrize("rank", [20, 80, 160])
 def test_the_distance_of_nystrom_is_bounded(exact, rank):
     for train in ("last", "all"):

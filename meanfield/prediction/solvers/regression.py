@@ -154,6 +154,8 @@ class Solved(Regression):
             raise MeanFieldError(f"A covariance is not known to rtol = {self.settings.rtol:.1e}: {answer.message}.")
         own, W, K = system.among(rows, "K", beside=True), answer.x, np.asarray(found["K"])
         beside = K.T @ W
+        if last:  # what is left of the solves counts by its square: K_SX A⁻¹K_XS = K_SX W + WᵀR + RᵀA⁻¹R
+            beside = beside + W.T @ answer.left
         own = own - beside if last else own - beside - beside.T + W.T @ system.covariance.matmat(W)
         return (own + own.T) / 2
 
