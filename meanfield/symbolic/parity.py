@@ -93,6 +93,14 @@ def is_even(recursion: Recursion, names: tuple[str, ...], zero: Mapping[str, obj
     return all(parity(e, flipped) == 1 for e in _next(held, held.steps[0], names))
 
 
+def meets_itself(recursion: Recursion, zero: Mapping[str, object]) -> bool:
+    """Whether x and -x are one signal behind the first block: K_ab of layer 1 has the sign of the correlation, and the
+    next one does not see it. zero: as of `is_odd`."""
+    held, _ = _flipped(recursion, ("K_ab",), zero)
+    (start,) = (v.initial for v in held.state if v.name == "K_ab")
+    return parity(start, frozenset({c0})) == -1 and is_even(recursion, ("K_ab",), zero)
+
+
 def _flipped(recursion: Recursion, names: tuple[str, ...], zero: Mapping[str, object]):
     """The recursion with what is 0 put in, and what changes its sign."""
     held = recursion.only(*names).replaced({name: sp.S.Zero for name, value in zero.items() if value == 0})

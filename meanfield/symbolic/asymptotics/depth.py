@@ -141,8 +141,9 @@ class DepthLaw(Law):
         above = [t for t in self.terms if t.coefficient != CONSTANT and _grows(t.power, t.logs)]
         if not self.is_whole:
             return sp.exp(sp.Add(*[t.expr(l) for t in above], self.tail))
-        powers = sp.Add(*[t.expr(l) for t in above if (t.power, t.logs) != (0, 1)])
-        return CONSTANT * l ** (self.exponent or 0) * sp.exp(powers)
+        others = sp.Add(*[t.expr(l) for t in above if (t.power, t.logs) != (0, 1)])
+        power = sp.Add(*[t.coefficient for t in above if (t.power, t.logs) == (0, 1)])
+        return CONSTANT * l**power * sp.exp(others)
 
     def at(self, value: object = None, **named: object) -> sp.Expr:
         """The sum of the terms at one place, as of a `Law`; a number without a name is a layer.

@@ -31,6 +31,14 @@ def is_odd(theory: Maps, values: dict) -> bool:
         return False
 
 
+def opposite_meet(theory: Maps, values: dict) -> bool:
+    """Whether x and -x are shown to be one signal from layer 2 on."""
+    try:
+        return parity.meets_itself(theory.two_inputs, values)
+    except MeanFieldError:  # not derived for two inputs of any norms
+        return False
+
+
 def oddness(theory: Maps, values: dict) -> bool | None:
     """Whether (x, -y) goes the way of (x, y); None where neither is proved. A bias behind the only Dense of a block
     keeps C(-1) above -1, whatever φ is."""

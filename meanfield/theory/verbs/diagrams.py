@@ -16,7 +16,7 @@ from meanfield.base.symbols import J
 from meanfield.networks.folds import skip_of
 from meanfield.networks.records import OWN, Param
 from meanfield.symbolic.recursions.block_recursions import plain_form
-from meanfield.theory.depth_limits.inputs_apart import is_odd
+from meanfield.theory.depth_limits.inputs_apart import is_odd, opposite_meet
 from meanfield.theory.depth_limits.which_limit import depth_limit_of
 from meanfield.theory.queries.architecture_maps import Maps
 from meanfield.theory.queries.exact_points import ExactPoint
@@ -149,6 +149,11 @@ def initial_bias(theory: Maps, /, *, input_norm: object = 1, correlation: object
     depth_limit_of(theory).require_bias()
     if cosine == 1:
         raise MeanFieldError("The guessing bias of an input with itself is not available: give correlation < 1.")
+    if cosine == -1 and opposite_meet(theory, point.values):
+        raise MeanFieldError(
+            "The guessing bias at correlation = -1 is not available: φ is even, so that the inputs are the same from "
+            "layer 2 on; give another correlation."
+        )
     phase = phase_of(theory, input_norm=input_norm, **point.given)
     proved = depth_limit_of(theory).map.has_laws  # else c* decides alone
     settled = phase.fixed_point is not None and phase.fixed_point.K.value != 0
