@@ -179,6 +179,21 @@ ENSEMBLES = {
 }
 
 
+@pytest.mark.parametrize(
+    "phi, more",
+    [("cos(z)", {}), ("z**2*exp(-Abs(z))", {}), ("exp(-z**2)", {"norm": "act"}), ("Max(Abs(z)-1,0)", {"norm": "pre"})],
+)
+def test_opposite_inputs_through_an_even_function_are_one(phi, more):
+    """c = 1 from layer 2 on, as depth_law and propagate say; with a bias, or a skip, they are two."""
+    theory, at = mf.derive(phi, **more), dict(sigma_w=2, sigma_b=0)
+    assert theory.propagate(depth=3, correlation=-1.0, quantities=("c",), **at).c[1:] == pytest.approx(1, abs=1e-12)
+    with pytest.raises(mf.MeanFieldError, match="φ is even, so that the inputs are the same from layer 2 on"):
+        theory.bias(correlation=-1, **at)
+    assert mf.derive("cos(z)").bias(correlation=-1, sigma_w=2, sigma_b=0.1).gamma == pytest.approx(0.4528891754)
+    assert mf.derive("tanh").bias(correlation=-1, **at).c == -1
+
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1000, 10_000])
 @pytest.mark.parametrize("name", ENSEMBLES)

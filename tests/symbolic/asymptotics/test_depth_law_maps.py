@@ -8,6 +8,7 @@ import mpmath as mp
 import pytest
 import sympy as sp
 
+import meanfield as mf
 from meanfield.base.answers.results import MeanFieldError, Status, Term
 from meanfield.base.symbols import K, l
 from meanfield.symbolic.asymptotics.depth import (
@@ -194,3 +195,14 @@ def test_maps_that_always_grow():
     assert grows_always(S.One) and grows_always(a[0] ** 2 * 3 + a[1]) and grows_always((sp.pi - 3) * a[0])
     assert not grows_always(S.Zero) and not grows_always(S(-1)) and not grows_always(b)
     assert not grows_always((sp.E - 3) * a[0]) and not grows_always(a[0] - a[1]) and not grows_always(K - 1)
+
+
+@pytest.mark.parametrize("phi", ["softsign", "arctan", "tanh"])
+def test_the_expression_of_J_holds_every_term_of_log_J_that_grows(phi):
+    """Also beside log² l, where there is no exponent: log J minus log(expr) has no log l left."""
+    law = mf.derive(phi, residual=True).depth_law("J", sigma_w=1, sigma_b=0)
+    growing = [t for t in law.terms if t.coefficient != CONSTANT and (t.power > 0 or (t.power == 0 and t.logs > 0))]
+    whole = sp.Add(*[t.expr(l) for t in growing])
+    left = sp.expand(sp.expand_log(sp.log(law.expr.subs(CONSTANT, 1)), force=True) - whole)
+    assert not left.has(sp.log(l)) and not left.has(sp.sqrt(l)), left
+    assert (law.exponent is None) == any(t.logs == 2 and t.power == 0 for t in law.terms)

@@ -52,7 +52,12 @@ class TotalSolver(Moves):
         return [found]
 
     def _require_depth(self) -> None:
-        """Refuse a feedback without L where the first blocks decide."""
+        """Refuse a feedback without L where the first blocks decide, and one that φ cuts off at small q."""
+        if self.branch.zero.is_flat and self.sign(self.branch.w.total) > 0:
+            raise Undecided(
+                f"{self.branch.phi} is 0 around 0, so that a q that falls with L brings nothing back; no law in L is "
+                "derived"
+            )
         if self.sign(self.D) != 0:
             return
         if self.sign(1 - self.V) > 0 and self.branch.zero.of_square[0] > 1:

@@ -61,6 +61,8 @@ class Asymptote:
     slope: Law | None
 
     def _leading(self, law: Law) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+        if not law.terms and law.point == 0:
+            return sp.oo, sp.S.Zero, sp.S.Zero
         lead = law.leading
         sign = (-1) ** lead.logs if law.point == 0 else 1
         return lead.power, lead.logs, lead.coefficient * sign
@@ -80,6 +82,11 @@ class Asymptote:
         """That of ⟨φ′²⟩_q, where it is finite."""
         assert self.slope is not None
         return self.slope
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether ⟨φ²⟩_q vanishes at q → 0 faster than every power: φ is 0 around z = 0, and a = ∞."""
+        return not self.square.terms and self.square.point == 0
 
     @property
     def is_linear(self) -> bool:

@@ -158,6 +158,8 @@ class Marginal(Derivation):
     def _decay(self, d: sp.Expr, basin: str) -> Regime:
         """q → 0 at V = 1."""
         end = self.branch.zero
+        if end.is_flat:
+            return self._lost(self._without_feedback(end), "V = 1: q → 0", basin)
         if not end.is_linear:
             return self._regime(self._without_feedback(end), end, "V = 1: q → 0", basin)
         W = self._gain(end)
@@ -244,6 +246,10 @@ class Marginal(Derivation):
         w = self.branch.w
         K_ = regular((q - flat) / w.size, w.beta)
         return replace(self._converging(K_, q, regime, basin), drive="rest", share=common)
+
+    def _lost(self, K_: Growth, regime: str, basin: str = EVERY) -> Regime:
+        """q → 0 where φ is 0 around 0: nothing comes back, K is left to its sources, J tends to a number."""
+        return self._converging(K_, None, regime, basin)
 
     def _converging(self, K_: Growth, q: sp.Expr | None, regime: str, basin: str = EVERY) -> Regime:
         """q → a number (None: one that the start decides)."""

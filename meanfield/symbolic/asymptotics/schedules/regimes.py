@@ -109,7 +109,7 @@ class Derivation:
     def _through(self, end: Asymptote) -> Growth | None:
         """What the biases b alone send through the branch, σ_v² l^{-β_v} v (σ_b² l^{-β_b})^a."""
         v, other = self.branch.v, self.bias()
-        return None if other is None else regular(v.size, -v.beta) * self.at(end.of_square, other)
+        return None if other is None or end.is_flat else regular(v.size, -v.beta) * self.at(end.of_square, other)
 
     def at(self, law: tuple[sp.Expr, sp.Expr, sp.Expr], q: Growth) -> Growth:
         """v q^a |log q|^k."""

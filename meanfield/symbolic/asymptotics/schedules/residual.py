@@ -117,6 +117,10 @@ class Solver(Marginal):
         a = end.of_square[0]
         if a <= 1:
             return []
+        if end.is_flat:  # the edge falls as 1/log l: what stays above it is no power that falls
+            found = self._without_feedback(end)
+            stays = compared(self.variance(found), regular(1), self.oracle) >= 0
+            return [] if stays else [self._lost(found, "V < 1: q → 0, the feedback is lost", "small starts")]
         # the edge between the two falls as l^{-(1 - V)/(a - 1)}; below it the feedback is lost
         found = self._without_feedback(end)
         q = self.variance(found)
@@ -177,6 +181,8 @@ class Solver(Marginal):
             K_ = self.from_sources(sp.S.Zero, self.source_a(), regular(v.size * c, -v.beta))
             return self._regime(K_, end, regime)
         quiet = self._without_feedback(end)
+        if end.is_flat:
+            return self._lost(quiet, regime)
         if a >= 1 or self.sign(1 - v.beta - a * w.beta) < 0:
             return self._regime(quiet, end, regime)
         alone = self._fed_back(end)
