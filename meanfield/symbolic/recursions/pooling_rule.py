@@ -338,6 +338,11 @@ def _pool(block: Pool, x: Coordinate, walk: Walk) -> Coordinate:
     """Groups of `size` neurons to one each."""
     if walk.variance_share is not None:
         raise MeanFieldError("J0 (an input of finite dimension) through a Pool is not derived; ask for J.")
+    if x.positions > 2:
+        raise MeanFieldError(
+            "What tokens of two inputs have in common is not derived through a Pool; ask for K, K_ab, J and Theta of "
+            "one input."
+        )
     joint = x.grouped(block.size, _formula(block))
     if joint is not None:
         return joint

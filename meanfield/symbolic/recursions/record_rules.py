@@ -52,6 +52,11 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
     mixes = block.axis == "tokens"
     if mixes and walk.kind != "tokens":
         raise refusal(block)
+    if mixes and x.positions > 2:
+        raise MeanFieldError(
+            "What tokens of two inputs have in common is not derived through a Dense on tokens, whose one matrix both "
+            "pass; ask for K, K_ab, J and Theta of one input."
+        )
     x = walk.named(walk.as_gaussian(x))
     w, b = walk.deviation(block.sigma_w), walk.deviation(block.sigma_b)
 
@@ -104,6 +109,8 @@ def _direction_by_skip(one: Gaussian, other: Gaussian, strength: sp.Expr) -> sp.
 
 def _gain_moment(source: tuple[sp.Expr, ...], x: Coordinate, p: int, q: int) -> sp.Expr:
     """⟨s_p s_q⟩ of what one trained vector adds to a tangent."""
+    if len(source) < x.positions:  # of a Gate, which knows two positions, beside a third one
+        raise TangentUnknown
     if p == q and source[p] == x.trained()[p]:
         return x.moment(p, p)
     return x.expect(source[p] * source[q], p, q)

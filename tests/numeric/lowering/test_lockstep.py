@@ -143,3 +143,14 @@ def test_threads_and_shares_change_no_bit(case, monkeypatch):
         monkeypatch.setattr("meanfield.numeric.lowering.text.elementary_numeric.WIDTH", 16)
         for name, values in _run(case).items():
             assert np.array_equal(values, alone[name], equal_nan=True), name
+
+
+def test_what_is_carried_as_a_logarithm_needs_no_value_of_itself():
+    """J alone, whose factor no K moves: 2^l at layer 2000 and 9000, where J itself left the doubles at layer 998."""
+    theory = mf.derive("abs(z)", architecture="full_residual", sigma_v=1, sigma_a="1/2")
+    alone = theory.propagate(sigma_w=1, sigma_b=0.5, depth=9000, quantities=("J",))
+    assert alone.log_J == pytest.approx(np.arange(9000) * np.log(2), rel=1e-14)
+    beside = theory.propagate(sigma_w=1, sigma_b=0.5, depth=9000, quantities=("J", "K"))
+    assert beside.log_J == pytest.approx(alone.log_J, rel=1e-14) and alone.lost_at == 0
+    last = mf.derive("relu").propagate(sigma_w=[0.5, 3.0], sigma_b=0, depth=3000, quantities=("J",), every_layer=False)
+    assert last.log_J[:, 0] == pytest.approx(2999 * np.log([0.125, 4.5]), rel=1e-14)

@@ -42,7 +42,7 @@ def _two_norms(
     functions: Functions, shape: UnequalDistanceRatio | DividedDifference, written: Sequence[sp.Expr]
 ) -> None:
     used, moved = [functions.of(part) for part in unequal_norm_distance.parts(shape)], ""
-    note, dearest = unequal_norm_distance.NOTES[type(shape)], max(functions.costs[u] for u in used)
+    note, dearest = unequal_norm_distance.NOTES[type(shape)], max((functions.costs[u] for u in used), default=0.0)
     if not isinstance(shape, DividedDifference) and difference_quotients.serves(shape):
         moved, note, dearest = _moved(functions, shape), difference_quotients.NOTE, PAIR_WEIGHT
     name = functions.name(shape, STEMS[type(shape)])

@@ -48,9 +48,10 @@ _TWO_ROWS = """def {name}(V, D, T):
     if not V > 0.0:
         return {at_zero!r}
     if not 0.0 <= D <= {most!r} * V:
-        if not 0.0 <= D <= {beyond!r} * V:
+        # C of one and the same row has roundings of its own: of V, and of what V is a small difference of
+        if not -1e-6 * V - 1e-12 <= D <= {beyond!r} * V + 1e-12:
             return math.nan
-        D = {most!r} * V
+        D = {most!r} * V if D > 0.0 else 0.0
     if V <= {V1!r}:
         y = {thirds!r} * math.log1p(V)
         panel = min(int(y), 2)

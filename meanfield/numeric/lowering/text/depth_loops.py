@@ -181,7 +181,8 @@ def _drivers(recursion: Recursion) -> list[StateVar]:
     for step in recursion.steps:
         inside |= _inside_averages(step)
     inside |= sp.Tuple(*(e for one in recursion.closer for e in one)).free_symbols  # what decides by another formula
-    found = {v for v in recursion.state if v.symbol in inside} | {recursion.state[0]}
+    found = {v for v in recursion.state if v.symbol in inside}
+    found |= {v for v in recursion.state[:1] if not v.encoding.relative}  # J alone repeats its factor from the start
     for i, w in enumerate(recursion.state):
         free = set().union(*[step.pick([i]).free_symbols for step in recursion.steps])
         found |= {v for v in linear if w is not v and v.symbol in free}
