@@ -264,7 +264,8 @@ def no_parameter(name: str, known: Iterable[str], of: str = "theory") -> MeanFie
     names = sorted(known)
     said = f"{name} is not a parameter of this {of}; it has {', '.join(names) or 'none beyond sigma_w, sigma_b'}."
     if name in ARGUMENTS:
-        return MeanFieldError(f"{said} {name} is an argument of other verbs: {', '.join(ARGUMENTS[name])}.")
+        verbs = ", ".join(ARGUMENTS[name])
+        return MeanFieldError(f"{said} {name} is an argument of {verbs}, where the network and what is asked need it.")
     there_is = MISSING.get(canonical(name))
     return MeanFieldError(f"{said} {there_is}." if there_is else f"{said}{guess(name, (*names, *ARGUMENTS))}")
 

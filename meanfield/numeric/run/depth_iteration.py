@@ -404,7 +404,7 @@ def _of_inputs(recursion: Recursion, input_norm: Any, correlation: Any, start: d
 
 def _of_start(recursion: Recursion, start: dict[str, Any], layer_1: dict[str, Any]) -> dict[str, np.ndarray]:
     """The values at layer 1 that a start says, or implies, of state variables, by names that no parameter has (K^1)."""
-    said = {"c", "distance"} if "K_bb" in recursion.names else {*BETWEEN}
+    said = {"c", "distance", *({"K_ab"} - {*recursion.names})} if "K_bb" in recursion.names else {*BETWEEN}
     of_norms = "K_aa" in recursion.names and bool(said & set(start))
     if start and (recursion.names[0] == "K" or "norm_angle" in recursion.names or of_norms):
         whole_start = pair_start if recursion.names[0] == "K" else two_norms_start

@@ -33,13 +33,11 @@ def weak_pair(
                     continue
                 against = _against(slopes, swapped, float(s), r, highest, grid)
                 for order, step in orders:
-                    part = step * against
-                    if one == 0:
-                        value[order] += part
-                        added[order] += np.abs(part)
-                    else:
-                        value[:, order] += part
-                        added[:, order] += np.abs(part)
+                    with np.errstate(invalid="ignore"):  # ∞ - ∞ where deltas meet
+                        part = step * against
+                        row = order if one == 0 else (slice(None), order)
+                        value[row] += part
+                        added[row] += np.abs(part)
     met = np.array([[_met(slopes, cov, i, j) for j in range(highest + 1)] for i in range(highest + 1)])
     with np.errstate(invalid="ignore"):
         added += np.abs(met)
