@@ -123,12 +123,12 @@ class Pooled(Coordinate):
             return self._group(group_functions.PRODUCT, p, q)
         if self.powers is None:
             self._same_function(p, q)
-            if (
-                self.law.distance is not None and not self.law.norm_difference
-            ):  # of one norm: the distance is an integral less
+            if (p, q) == (0, 1) and self.law.distance is not None and not self.law.norm_difference:
+                # of one norm: the distance is an integral less
                 return self.second(p) - self._distance_ratio() / 2
             return MaxProduct(Integrand(self.functions[0]), self.law.near(p, q), self.size, self.kind)
-        return self._paired(lambda j, k: mean_of(self.functions[p] ** j * self.functions[q] ** k, self.law.over(p, q)))
+        one, other = (f.xreplace({Z[r]: at}) for f, r, at in zip((self.functions[p], self.functions[q]), (p, q), Z))
+        return self._paired(lambda j, k: mean_of(one**j * other**k, self.law.over(p, q)))
 
     def moment(self, p: int, q: int) -> sp.Expr:
         scale, (m, n) = self.scales[p] * self.scales[q], (self.shifts[p], self.shifts[q])
@@ -311,7 +311,7 @@ class Pooled(Coordinate):
             broken = one.breaks or other.breaks  # |z|² has none, |z| has
             same = pieces(one.expr * other.expr, Z[0]) if broken else one.map(lambda e: e * other.expr)
             return mean_of(same.expr, self.law.variance(p))
-        return average(one.expr.xreplace({Z[0]: Z[p]}) * other.expr.xreplace({Z[0]: Z[q]}), self.law.near(p, q))
+        return average(one.expr * other.expr.xreplace({Z[0]: Z[1]}), self.law.near(p, q))
 
     def _at(self, p: int, k: int, tangent: bool) -> Pieces:
         f = self.pieces(p)
@@ -338,11 +338,6 @@ def _pool(block: Pool, x: Coordinate, walk: Walk) -> Coordinate:
     """Groups of `size` neurons to one each."""
     if walk.variance_share is not None:
         raise MeanFieldError("J0 (an input of finite dimension) through a Pool is not derived; ask for J.")
-    if x.positions > 2:
-        raise MeanFieldError(
-            "What tokens of two inputs have in common is not derived through a Pool; ask for K, K_ab, J and Theta of "
-            "one input."
-        )
     joint = x.grouped(block.size, _formula(block))
     if joint is not None:
         return joint

@@ -46,17 +46,15 @@ def _sequential(block: Sequential, x: Coordinate, walk: Walk) -> Coordinate:
     return x
 
 
+ONE_POSITION = ((0, 2),)  # of two inputs of tokens (`two_sequences`): a token, and the one at its place in the other
+
+
 @rule(Dense)
 def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
     """z → σ_w N^{-1/2} W x + σ_b b: fresh weights make a new Gaussian of it, whatever x was."""
     mixes = block.axis == "tokens"
     if mixes and walk.kind != "tokens":
         raise refusal(block)
-    if mixes and x.positions > 2:
-        raise MeanFieldError(
-            "What tokens of two inputs have in common is not derived through a Dense on tokens, whose one matrix both "
-            "pass; ask for K, K_ab, J and Theta of one input."
-        )
     x = walk.named(walk.as_gaussian(x))
     w, b = walk.deviation(block.sigma_w), walk.deviation(block.sigma_b)
 
@@ -66,7 +64,7 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
     def fresh(name: str, pq: tuple[int, int], _: sp.Expr) -> sp.Expr:
         if mixes and name == "distance":  # every output token has weights and a bias of its own
             return 2 * variance(0, 0)
-        if mixes and pq[0] != pq[1]:
+        if mixes and pq not in ONE_POSITION and pq[0] != pq[1]:
             return sp.S.Zero
         if name == "K":
             return variance(*pq)
