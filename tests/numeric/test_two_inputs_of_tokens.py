@@ -73,5 +73,5 @@ def test_pooled_neurons_are_common_to_both_inputs(kind, same, other):
     at = dict(sigma_w=1, sigma_b=0.1, depth=2, tokens=4, correlation=0.2)
     run = mf.derive(block).propagate(c_same=0.5, c_other=0.1, quantities=("K_same", "K_other"), **at)
     assert (run.K_same[-1], run.K_other[-1]) == pytest.approx((same, other), abs=3e-4)
-    with pytest.raises(AssertionError, match="0.1424"):
+    with pytest.raises(AssertionError, match=r"0\.1424"):
         assert pytest.approx(same, abs=3e-4) == 0.1424
