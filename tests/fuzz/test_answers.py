@@ -179,6 +179,7 @@ CHEAP: dict[str, tuple[tuple[int, int], ...]] = {
     "kernel": ((101, 127),),
     "closing": ((101, 42),),
     "neutrality": ((101, 126),),
+    "tokens": ((7700, 3), (7700, 0)),
 }
 
 
