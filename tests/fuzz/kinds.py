@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from . import averages, critical, kernels, one_input, pair_runs, runs, tokens, two_inputs
+from . import averages, critical, kernels, one_input, pair_runs, predictions, runs, tokens, two_inputs
 from .calls import HOSTILE
 from .judge import SECONDS as WALL
 from .judge import judge
@@ -54,6 +54,7 @@ KINDS: dict[str, tuple[float, Kind]] = {
     "closing": (0.6, two_inputs.closing),
     "neutrality": (0.3, two_inputs.neutrality),
     "tokens": (0.5, tokens.tokens),
+    "prediction": (0.7, predictions.prediction),
 }
 ANSWERS = tuple(KINDS)  # what is drawn where no kind is asked for
 KINDS |= {name: (1.0, _hostile(name)) for name in HOSTILE}

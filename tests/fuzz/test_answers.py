@@ -65,6 +65,7 @@ def spoiled(answer, by=1e-6):
         "CorrelationPoint": ("slope", "c"),
         "PhaseDiagram": ("K", "chi_J"),
         "Bias": ("c", "chi_J"),
+        "Prediction": ("mean",),
     }.get(name)
     if fields is None:
         return answer
@@ -180,6 +181,7 @@ CHEAP: dict[str, tuple[tuple[int, int], ...]] = {
     "closing": ((101, 42),),
     "neutrality": ((101, 126),),
     "tokens": ((7700, 3), (7700, 0)),
+    "prediction": ((7800, 4), (7800, 3)),
 }
 
 
