@@ -206,7 +206,7 @@ class _Pairs:
         values = [self.state[name][some] for name in self.loop.state]
         flags, asked = np.zeros(some.size, dtype=np.uint8), np.zeros((some.size, 3), dtype=np.int64)
         places = np.zeros((some.size, 4))
-        tables = [t for g, (one, _) in enumerate(self.loop.groups) for t in self._read(g, self.series[one])]
+        tables = [t for g, pair in enumerate(self.loop.groups) for t in self._read(g, *(self.series[e] for e in pair))]
         ends = (side[some] for side in self.sides)
         layers = self.network.depth - 1
         self.loop.run(
@@ -218,9 +218,14 @@ class _Pairs:
             self.state[name][some] = found
         return asked, places
 
-    def _read(self, group: int, one: Series) -> tuple[Any, ...]:
-        """What the loop reads of the expansion of a group."""
+    def _read(self, group: int, one: Series, other: Series) -> tuple[Any, ...]:
+        """What the loop reads of the expansions of a group."""
+        if (one.first, one.step) != (other.first, other.step):
+            one, other = one.full(), other.full()
         a = np.ascontiguousarray(one.a.transpose(0, 2, 1))
+        if other is not one:
+            b = np.ascontiguousarray(other.a.transpose(0, 2, 1))
+            return a, one.tails, b, other.tails, (one.first, one.step)
         near = self.tables.get(group)
         expansion = self.loop.groups[group][0]
         made = {box for e, box in self.made if e == expansion}

@@ -2,13 +2,15 @@
 
 Doubles do not tell an eigenvalue of 0 from one of 1e-20, which inputs close to each other have through any smooth φ,
 and which is trained in the end. Three things make a kernel singular for certain: equal inputs; without biases, inputs
-on one ray through 0 where every φ is homogeneous, and opposite ones where every φ is odd or even; and outputs that are
-polynomials of the inputs, of which there are few. Of records not named here the first of these alone is known.
+on one ray through 0 where every φ is homogeneous or stands behind a norm, and opposite ones where every φ is odd or
+even; and outputs that are polynomials of the inputs, of which there are few. Of records not named here the first of
+these alone is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import comb
 from typing import Any
 
@@ -19,32 +21,49 @@ from meanfield.base.symbols import Z, z
 from meanfield.functions.activations import Activation, activation
 from meanfield.networks.folds import fold
 from meanfield.networks.records import OWN, Block, Dense, Network, Nonlinearity, Residual, Scale, Schedule, Sequential
+from meanfield.symbolic.recursions.block_recursions import untrained
 
 ALIKE = 1e-14  # distance of directions, on the unit sphere, that are one but for rounding
 
 Change = Callable[[Any], Any]  # of what is known of a signal by a block; None: nothing is known of it any more
 
 
-def largest_rank(block: Block, first: Dense, X: np.ndarray, depth: int, values: Mapping[str, Any]) -> int:
+@dataclass(frozen=True)
+class Property:
+    """Something that is known of the input, and how blocks change it: a φ, what is added to a neuron without regard to
+    the input (biases), a sum of two signals, a norm over neurons. A change gives None for what is not known."""
+
+    at: Any
+    phi: Callable[[Nonlinearity], Change | None]
+    shift: Change
+    sum: Callable[[Any, Any], Any]
+    norm: Callable[[Block], Change | None] = lambda _: None
+
+
+def largest_rank(
+    block: Block, first: Dense, X: np.ndarray, depth: int, values: Mapping[str, Any], name: str = "Theta"
+) -> int:
     """The rank of the kernel of inputs X, (N, N₀): at most this one, and this one for inputs in no special position.
 
-    block, first: the network's; values: σ's and rates by name, as verbs are given them.
+    block, first: the network's; values: σ's and rates by name, as verbs are given them; name: of the kernel, "Theta" or
+    "K", which knows nothing of what is trained.
 
     >>> from meanfield.networks.architectures import mlp
     >>> rows = np.array([[1.0, 2.0], [2.0, 4.0], [1.0, 0.0], [0.0, 3.0]])
     >>> [largest_rank(mlp(phi), Dense(), rows, 3, {"sigma_b": 0}) for phi in ("tanh", "relu", "linear")]
     [4, 3, 2]
     """
+    if name == "K":
+        block, values = untrained(block), {k: v for k, v in values.items() if not k.startswith("lambda_")}
     network = Network(block, first) if depth > 1 else first
 
-    def after(of: Callable[[Nonlinearity], Change | None], shift: Callable[[Any], Any], sum_: Callable, at: Any) -> Any:
-        """What is known of the output, of an input of which `at` is known."""
-        return _repeated(network, depth, lambda one, inner: _change(one, inner, values, of, shift, sum_), at)
+    def behind(known: Property) -> Any:
+        return _repeated(network, depth, lambda one, inner: _change(one, inner, values, known), known.at)
 
-    degree = after(_of_homogeneous, lambda _: None, _same, sp.Integer(1))
-    parity = after(_of_parity, lambda known: 1 if known == 1 else None, _same, -1)
-    degrees = after(lambda one: _of_polynomial(one, len(X)), lambda known: known | {0}, frozenset.union, frozenset({1}))
-    vanishes = after(_of_zero, lambda _: None, _same, True)
+    degree, parity, vanishes = behind(DEGREE), behind(PARITY), behind(ZERO)
+    degrees = behind(
+        Property(frozenset({1}), lambda one: _of_polynomial(one, len(X)), lambda known: known | {0}, frozenset.union)
+    )
     rows = X if vanishes is None else X[(X != 0).any(axis=1)]  # an input of 0 has outputs of 0
     count = _classes(rows, degree is not None, parity is not None)
     return count if degrees is None else min(count, _polynomials(rows, degrees, count))
@@ -61,29 +80,28 @@ def _repeated(network: Block, depth: int, of: Callable, at: Any) -> Any:
 
 
 def _change(
-    one: Block, inner: tuple[Change | None, ...], values: Mapping[str, Any], of: Callable, shift: Callable,
-    sum_: Callable,
-) -> Change | None:  # fmt: skip
+    one: Block, inner: tuple[Change | None, ...], values: Mapping[str, Any], known: Property
+) -> Change | None:
     """What a record does to what is known of a signal; inner: what the records in it do."""
     if any(change is None for change in inner):
         return None
     if isinstance(one, Nonlinearity):
-        return of(one)
+        return known.phi(one)
     if isinstance(one, Dense) and not one.mixes:
-        return shift if _has_biases(one, values) else lambda known: known
+        return known.shift if _has_biases(one, values) else _kept
     if isinstance(one, Scale):
-        return lambda known: known
+        return _kept
     if isinstance(one, Sequential):
-        return lambda known: _through(inner, known)
+        return lambda at: _through(inner, at)
     if isinstance(one, Residual):
         *skip, branch = inner
 
-        def summed(known: Any) -> Any:
-            kept, added = _through(skip, known), _through([branch], known)
-            return None if kept is None or added is None else sum_(kept, added)
+        def summed(at: Any) -> Any:
+            kept, added = _through(skip, at), _through([branch], at)
+            return None if kept is None or added is None else known.sum(kept, added)
 
         return summed
-    return None
+    return known.norm(one) if one.normalizes == "neurons" else None
 
 
 def _through(changes: Any, known: Any) -> Any:
@@ -106,23 +124,40 @@ def _is_zero(value: Any) -> bool:
         return False  # a name, or a formula in the layer
 
 
+def _kept(known: Any) -> Any:
+    return known
+
+
 def _same(one: Any, other: Any) -> Any:
     return one if one == other else None
 
 
 def _of_homogeneous(one: Nonlinearity) -> Change | None:
     degree = activation(one.activation).homogeneity
-    return None if degree is None or not degree > 0 else lambda known: degree * known
-
-
-def _of_zero(one: Nonlinearity) -> Change | None:
-    at_zero = activation(one.activation).expression.subs(z, 0)
-    return (lambda known: known) if at_zero == 0 else None
+    positive = degree is not None and degree > 0
+    return lambda known: degree * known if positive else 0 if known == 0 else None
 
 
 def _of_parity(one: Nonlinearity) -> Change:
     parity = activation(one.activation).parity
     return lambda known: 1 if known == 1 or parity == 1 else known if parity == -1 else None
+
+
+def _of_zero(one: Nonlinearity) -> Change | None:
+    return _kept if activation(one.activation).expression.subs(z, 0) == 0 else None
+
+
+def _only(value: Any) -> Change:
+    """What nothing changes is left where it is `value`."""
+    return lambda known: value if known == value else None
+
+
+#: k of f(cx) = c^k f(x), c > 0: behind a norm 0, which biases and every φ leave
+DEGREE = Property(sp.Integer(1), _of_homogeneous, _only(0), _same, lambda _: lambda known: sp.Integer(0))
+#: -1 of odd functions of the input, 1 of even ones; a norm keeps it, but for shifts that are trained
+PARITY = Property(-1, _of_parity, _only(1), _same, lambda one: _only(1) if getattr(one, "affine", True) else _kept)
+#: that an input of 0 has an output of 0
+ZERO = Property(True, _of_zero, lambda _: None, _same)
 
 
 def _of_polynomial(one: Nonlinearity, most: int) -> Change | None:

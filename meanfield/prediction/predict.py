@@ -33,13 +33,13 @@ Operator = Callable[..., KernelOperator]
 
 
 def predict(
-    kernel: Kernel, X: Any, y: Any, X_test: Any, *, operator: Operator, rank_of: Callable[[np.ndarray], int],
+    kernel: Kernel, X: Any, y: Any, X_test: Any, *, operator: Operator, rank_of: Callable[[np.ndarray, str], int],
     t: Any, rate: Any, loss: Any, train: Any, ridge: Any, networks: Any, seed: Any, threads: Any,
     executor: Executor | None, progress: Any, solver: Any = "auto",
     rank: Any = None, rtol: Any = None, maxiter: Any = None, checkpoint: Any = None, **of_kernel: Any,
 ) -> Prediction:  # fmt: skip
     """`Theory.predict`; kernel, operator: `Theory.kernel` and `Theory.kernel_operator` of the same theory; rank_of: the
-    rank that its kernel of some inputs has at most."""
+    rank that a kernel of some inputs has at most, by its name."""
     loss, train = choice(loss, "loss", LOSSES), choice(train, "train", tuple(TRAINS))
     rows = inputs(X, "X")
     test = np.empty((0, rows.shape[1])) if X_test is None else inputs(X_test, "X_test", rows.shape[1])
@@ -71,7 +71,7 @@ def predict(
         np.concatenate((rows, test)), quantities=("K",) if train == "last" else ("K", "Theta"), **settings
     )
     trained, K = found[name], np.asarray(found.K)
-    own = spectrum(np.array(trained[:n, :n]), found.error[name], ridge, name, lambda: rank_of(rows))
+    own = spectrum(np.array(trained[:n, :n]), found.error[name], ridge, name, lambda: rank_of(rows, name))
     across = np.ascontiguousarray(trained[n:, :n])
     if isinstance(known, np.ndarray):
         sizes = np.sqrt(np.diag(trained)[n:])

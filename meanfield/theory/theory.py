@@ -941,7 +941,7 @@ class Theory(Maps):
             y,
             X_test,
             operator=self.kernel_operator,
-            rank_of=lambda rows: largest_rank(self.block, self.first, rows, int(depth), own),
+            rank_of=lambda rows, name: largest_rank(self.block, self.first, rows, int(depth), own, name),
             t=t,
             rate=rate,
             loss=loss,

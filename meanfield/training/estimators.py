@@ -81,7 +81,7 @@ class _Wide(BaseEstimator):
             found = self._kernel(X)
             own = spectrum(
                 np.array(found[self._name]), found.error[self._name], ridge, self._name,
-                lambda: largest_rank(theory.block, theory.first, X, int(self.depth), self._at),
+                lambda: largest_rank(theory.block, theory.first, X, int(self.depth), self._at, self._name),
             )  # fmt: skip
             g, _ = own.trained(t, rate)
             if own.said and not ridge > own.doubt:

@@ -33,6 +33,7 @@ from meanfield.kernels.loops.hermite_sums import close, sums, terms
 
 '''
 NJIT = "@njit(cache=True, error_model='numpy', nogil=True)"
+ROOM = 2 * LADDER[-1]  # of differences of coefficients: of two functions the orders that one of them lacks, too
 
 
 class _Names:
@@ -206,7 +207,10 @@ def few_source(plan: KernelPlan) -> tuple[str, int]:
     names = _Names(plan)
     used = sorted({p.group for step in plan.pairings for p in step.values()})
     kinked = [g for g in used if plan.nearby(*plan.groups[g][:2]) is not None]
-    tables = "".join(f", EA{i}, TA{i}, shape{i}" + (f", near{i}" if i in kinked else "") for i in used)
+    tables = "".join(
+        f", EA{i}, TA{i}, {_other('E', plan, i)}{_other('T', plan, i)}shape{i}" + (f", near{i}" if i in kinked else "")
+        for i in used
+    )
     state = [v.name for v in plan.state]
     row, column = _layer_head(plan, names, "a", "b")
     column = [line.replace("NB[", "NA[") for line in column]
@@ -214,7 +218,7 @@ def few_source(plan: KernelPlan) -> tuple[str, int]:
     body = by_layer(["\n".join(lines) for lines in branches]).splitlines()
     make = "".join(f"    out{g} = w[{6 * k} : {6 * k + 6}]\n" for k, g in enumerate(used))
     make += "".join(f"    {', '.join(_near(g))} = near{g}\n" for g in kinked)  # once: each costs a count of references
-    make += f"    room = w[{6 * len(used)} : {6 * len(used) + LADDER[-1]}]\n"
+    make += f"    room = w[{6 * len(used)} : {6 * len(used) + ROOM}]\n"
     swap = {v.symbol: sp.Symbol(f"{v.name}_new", real=True) for v in plan.state}
     new = set(map(str, swap.values()))
     swap |= {s: side(n, 1) for s, n in zip(_norms(plan), "ab")}
@@ -240,7 +244,13 @@ def few(left, right, {held}, NA, sigma, depth, ladder, starts, flags, asked, pla
 {_indent(["for _ in range(1):"], 16)}{load}{_indent(column, 20)}{_indent(body, 20)}{closer}{positive}{store}
         start = end
 """
-    return text, 6 * len(used) + LADDER[-1]
+    return text, 6 * len(used) + ROOM
+
+
+def _other(letter: str, plan: KernelPlan, group: int) -> str:
+    """The series of the second function of a group of two, as arguments."""
+    one, other, _ = plan.groups[group]
+    return "" if one == other else f"{letter}O{group}, "
 
 
 def _norms(plan: KernelPlan) -> list[sp.Symbol]:
@@ -252,10 +262,22 @@ def _near(group: int) -> list[str]:
     return [f"{n}{group}" for n in ("cell", "place", "root", "first", "where", "boxes", "polynomials", "stamp", "sum")]
 
 
-def _sums(g: int, number: int, averaged: bool, kinked: bool) -> list[str]:
+def _sums(g: int, number: int, averaged: bool, kinked: bool, alike: bool) -> list[str]:
     """The statements that fill `out` of a group: by tables near full correlation and by differences of averages of
     functions with kinks, else by the series, else by averages of single pairs where they are taken, or the pair is left
-    to the recursion of two inputs."""
+    to the recursion of two inputs. alike: whether the group is of one function, whose differences are asked for, too;
+    of two functions products alone are."""
+    if not alike:
+        return [
+            "last = ladder.size - 1",
+            "top = ladder[last]",
+            f"tails_a, tails_b = TA{g}[l, :, last, a], TO{g}[l, :, last, b]",
+            f"close(EA{g}[l, a], EO{g}[l, b], root_a, root_b, between{g}, gap{g}, shape{g}[0], shape{g}[1], tails_a,"
+            f" tails_b, top, room, out{g})",
+            f"if tails_a[1] * tails_b[1] * abs(1.0 - gap{g}) ** top > 1e-13:",
+            "    flags[p] = 2",
+            "    break",
+        ]
     series = [
         "last = ladder.size - 1",
         "top = ladder[last]",
@@ -315,7 +337,7 @@ def _few_layer(plan: KernelPlan, index: int, names: _Names, used: list[int]) -> 
                 f"between{g} = {between}",
             ]
             averages, tables = (of(*plan.groups[g][:2]) for of in (plan.averages, plan.nearby))
-            before += _sums(g, used.index(g), averages is not None, tables is not None)
+            before += _sums(g, used.index(g), averages is not None, tables is not None, one == other)
         match pairing.kind:
             case "product":
                 return [*before, f"{pairing.factor!r} * out{g}[0]"]

@@ -19,6 +19,7 @@ from meanfield.kernels.loops.plans import KernelPlan, NotCovered
 from meanfield.numeric.lowering.averages.planes import separate
 from meanfield.numeric.lowering.averages.two_gaussians import FAR, _closed_box, _scales, closed_text, needs_care
 from meanfield.numeric.lowering.evaluators import MARGIN
+from meanfield.numeric.lowering.modules.module_functions import USABLE
 from meanfield.numeric.lowering.text import printing
 from meanfield.numeric.lowering.text.helpers import INLINED
 from meanfield.numeric.quadrature.gaussian_averages import resolved
@@ -40,13 +41,15 @@ def generated(found: KernelPlan, entry: str) -> tuple[str, dict[str, np.ndarray]
                 form = _closed(node) if pairing.kind in _COVARIANCE else None
                 if form is None:
                     continue
+                if node not in functions:  # of no other step
+                    own = f"pair_{len(functions)}"
+                    written = closed_text(form[0], own, far=False) + "\n"
+                    missed = MARGIN * _missed(form[0], texts + written, own, node, least < 0)
+                    if not missed < USABLE:  # the series of the group has it
+                        continue
+                    functions[node], texts, error = own, texts + written, max(error, missed)
                 one, other, _ = found.groups[pairing.group]
                 boxes += [(found.expansions[e].variance, *form[1]) for e in (one, other) if form[1] != (0.0, np.inf)]
-                if node in functions:  # of another step
-                    continue
-                own = functions[node] = f"pair_{len(functions)}"
-                texts += closed_text(form[0], own, far=False) + "\n"
-                error = max(error, MARGIN * _missed(form[0], texts, own, node, least < 0))
     used = sorted({p.group for s in found.pairings for n, p in s.items() if n not in functions})
     try:
         body, size = block_source(found, functions) if entry == "block" else few_source(found)
@@ -100,5 +103,12 @@ def _missed(form: sp.Expr, texts: str, name: str, node: Average, close: bool) ->
         ab = c * math.sqrt(a * b)
         exact = balls.certified_at(form, {K_aa: sp.Rational(a), K_bb: sp.Rational(b), K_ab: sp.Rational(ab)}, 20)
         scale = math.sqrt(scales[a][0] * scales[b][1])
-        worst = max(worst, abs(float(exact - f(a, ab, b, apart(a, ab, b)))) / scale)
+        try:
+            value = f(a, ab, b, apart(a, ab, b))
+        except (OverflowError, ZeroDivisionError, ValueError):  # compiled, ∞ or nan: at c = 1, say
+            value = math.nan
+        if math.isnan(value):
+            return math.inf
+        off = abs(float(exact - value)) / scale
+        worst = max(worst, 0.0 if math.isnan(off) else off)  # nan: the form has no ball at c = 1
     return worst
