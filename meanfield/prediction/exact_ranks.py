@@ -10,7 +10,7 @@ these alone is known.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 from typing import Any
 
@@ -31,12 +31,14 @@ Change = Callable[[Any], Any]  # of what is known of a signal by a block; None: 
 @dataclass(frozen=True)
 class Property:
     """Something that is known of the input, and how blocks change it: a φ, what is added to a neuron without regard to
-    the input (biases), a sum of two signals, a norm over neurons. A change gives None for what is not known."""
+    the input (biases), a sum of two signals, a norm over neurons; constant: what is known where nothing of the input is
+    left, by whether there are biases. A change gives None for what is not known."""
 
     at: Any
     phi: Callable[[Nonlinearity], Change | None]
     shift: Change
     sum: Callable[[Any, Any], Any]
+    constant: Callable[[bool], Any]
     norm: Callable[[Block], Change | None] = lambda _: None
 
 
@@ -55,15 +57,25 @@ def largest_rank(
     """
     if name == "K":
         block, values = untrained(block), {k: v for k, v in values.items() if not k.startswith("lambda_")}
+    elif depth == 1:  # of one layer Theta knows what is trained alone
+        if "lambda_w" in values:
+            first, values = replace(first, sigma_w=OWN[0]), {**values, "sigma_w": values["lambda_w"]}
+        if "lambda_b" in values:
+            first, values = replace(first, sigma_b=OWN[1]), {**values, "sigma_b": values["lambda_b"]}
     network = Network(block, first) if depth > 1 else first
 
     def behind(known: Property) -> Any:
         return _repeated(network, depth, lambda one, inner: _change(one, inner, values, known), known.at)
 
     degree, parity, vanishes = behind(DEGREE), behind(PARITY), behind(ZERO)
-    degrees = behind(
-        Property(frozenset({1}), lambda one: _of_polynomial(one, len(X)), lambda known: known | {0}, frozenset.union)
+    terms = Property(
+        frozenset({1}),
+        lambda one: _of_polynomial(one, len(X)),
+        lambda known: known | {0},
+        frozenset.union,
+        lambda biased: frozenset({0} if biased else ()),
     )
+    degrees = behind(terms)
     rows = X if vanishes is None else X[(X != 0).any(axis=1)]  # an input of 0 has outputs of 0
     count = _classes(rows, degree is not None, parity is not None)
     return count if degrees is None else min(count, _polynomials(rows, degrees, count))
@@ -88,7 +100,10 @@ def _change(
     if isinstance(one, Nonlinearity):
         return known.phi(one)
     if isinstance(one, Dense) and not one.mixes:
-        return known.shift if _has_biases(one, values) else _kept
+        biased = _has_any(one.sigma_b, "b", values)
+        if not _has_any(one.sigma_w, "w", values):
+            return lambda _: known.constant(biased)
+        return known.shift if biased else _kept
     if isinstance(one, Scale):
         return _kept
     if isinstance(one, Sequential):
@@ -110,11 +125,11 @@ def _through(changes: Any, known: Any) -> Any:
     return known
 
 
-def _has_biases(one: Dense, values: Mapping[str, Any]) -> bool:
-    """Whether biases of a Dense are drawn, or trained, or may be."""
-    own = one.sigma_b.value if isinstance(one.sigma_b, Schedule) else one.sigma_b
-    drawn = values.get("sigma_b") if own == OWN[1] else own
-    return not all(_is_zero(v) for v in (drawn, values.get("lambda_b", 0)))
+def _has_any(own: Any, which: str, values: Mapping[str, Any]) -> bool:
+    """Whether weights ("w") or biases ("b") of a Dense are drawn, or trained, or may be."""
+    own = own.value if isinstance(own, Schedule) else own
+    drawn = values.get(f"sigma_{which}") if own in OWN else own
+    return not all(_is_zero(v) for v in (drawn, values.get(f"lambda_{which}", 0)))
 
 
 def _is_zero(value: Any) -> bool:
@@ -153,17 +168,21 @@ def _only(value: Any) -> Change:
 
 
 #: k of f(cx) = c^k f(x), c > 0: behind a norm 0, which biases and every φ leave
-DEGREE = Property(sp.Integer(1), _of_homogeneous, _only(0), _same, lambda _: lambda known: sp.Integer(0))
+DEGREE = Property(
+    sp.Integer(1), _of_homogeneous, _only(0), _same, lambda _: sp.Integer(0), lambda _: lambda known: sp.Integer(0)
+)
 #: -1 of odd functions of the input, 1 of even ones; a norm keeps it, but for shifts that are trained
-PARITY = Property(-1, _of_parity, _only(1), _same, lambda one: _only(1) if getattr(one, "affine", True) else _kept)
+PARITY = Property(
+    -1, _of_parity, _only(1), _same, lambda _: 1, lambda one: _only(1) if getattr(one, "affine", True) else _kept
+)
 #: that an input of 0 has an output of 0
-ZERO = Property(True, _of_zero, lambda _: None, _same)
+ZERO = Property(True, _of_zero, lambda _: None, _same, lambda biased: None if biased else True)
 
 
 def _of_polynomial(one: Nonlinearity, most: int) -> Change | None:
     powers = _powers(activation(one.activation))
     if powers is None:
-        return None
+        return lambda known: frozenset({0}) if known <= {0} else None
 
     def sums(known: frozenset[int]) -> frozenset[int] | None:
         """The degrees of powers of what has the degrees `known`; None of more than `most`, which bound nothing."""
@@ -210,7 +229,8 @@ def _polynomials(rows: np.ndarray, degrees: frozenset[int], most: int) -> int:
     """How many polynomials with terms of these degrees there are on the space that the rows span, at most `most`."""
     if degrees <= {0, 1}:
         columns = [np.ones((len(rows), int(0 in degrees))), rows[:, : rows.shape[1] if 1 in degrees else 0]]
-        return int(np.linalg.matrix_rank(np.concatenate(columns, axis=1))) if len(rows) else 0
+        whole = np.concatenate(columns, axis=1)
+        return int(np.linalg.matrix_rank(whole)) if whole.size else 0
     full = set(degrees) == set(range(len(degrees)))  # up to the largest: then the constant is one more coordinate
     space = np.concatenate([rows, np.ones((len(rows), 1))], axis=1) if full else rows
     dimension, total = (int(np.linalg.matrix_rank(space)) if len(rows) else 0) - full, 0

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
+from functools import partial
 
 import mpmath
 import numpy as np
@@ -430,6 +431,28 @@ def test_ranks_in_exact_arithmetic(phi, sigma_b, rows, rank):
     assert found == rank
     values = np.linalg.eigvalsh(np.asarray(theory.kernel(rows, sigma_w=1.3, sigma_b=sigma_b, depth=2).K))
     assert (values > 1e-10 * values[-1]).sum() == rank
+
+
+@pytest.mark.parametrize(
+    "at, mean, rank",
+    [
+        (dict(sigma_w=1.2, sigma_b=0.1, depth=3, lambda_w=0, lambda_b=0), 0.0, 0),  # nothing is trained
+        (dict(sigma_w=0, sigma_b=0, depth=3), 0.0, 0),
+        (dict(sigma_w=0, sigma_b=1, depth=3), 2.0, 1),  # a bias learns the mean of the targets
+        (dict(sigma_w=0, sigma_b=1, depth=3, train="last"), 2.0, 1),
+        (dict(sigma_w=1.2, sigma_b=0, depth=1, lambda_w=0, lambda_b=1), 2.0, 1),
+    ],
+)
+def test_where_no_weights_are_left_biases_alone_are_trained(at, mean, rank):
+    """Nothing of the inputs comes through; with weights, the same rank is refused."""
+    rows, y = [[1.0, 2], [0, 1], [3, 1]], [1.0, 2, 3]
+    found = THEORY.predict(rows, y, [[1, 1]], **at)
+    assert_close(found.mean, mean, 1e-12, "the mean")
+    name = "K" if at.get("train") == "last" else "Theta"
+    own = partial(largest_rank, THEORY.block, THEORY.first, np.array(rows), at["depth"], name=name)
+    if at.get("lambda_b") != 0:  # of zeros alone the matrix says it
+        assert own(at) == rank
+    assert own(dict(sigma_w=1.2, sigma_b=1)) == 3
 
 
 def test_many_small_steps_are_the_flow():

@@ -145,4 +145,6 @@ def spectrum(matrix: np.ndarray, error: float, ridge: float, name: str, rank: Ca
             f"({doubt:.1e}); no kernel of a network has one: please report it."
         )
     found = Spectrum(np.maximum(values, 0.0), vectors, doubt, ridge, name, len(values))
-    return replace(found, rank=rank()) if found.vanishing else found
+    if not found.vanishing:
+        return found
+    return replace(found, rank=rank() if doubt > 0 else 0)  # a matrix of zeros, as where nothing is trained

@@ -15,6 +15,7 @@ from dataclasses import replace
 import sympy as sp
 
 from meanfield.symbolic.asymptotics.comparing import added
+from meanfield.symbolic.asymptotics.exponent_cells import Undecided
 from meanfield.symbolic.asymptotics.log_growth import Growth, regular
 from meanfield.symbolic.asymptotics.schedules.regimes import Regime
 from meanfield.symbolic.asymptotics.schedules.residual import Solver
@@ -55,6 +56,11 @@ def _averages(solver: Solver, q: Growth | None) -> tuple[Growth, Growth | None, 
     branch = solver.branch
     if q is not None and solver.sign(q.exponent) < 0:
         end = branch.zero
+        if end.is_flat:
+            raise Undecided(
+                f"{branch.phi} is 0 around 0, so that a branch whose variance falls with l brings nothing; no law of "
+                "it is derived behind a LayerNorm"
+            )
         slope = solver.at(end.of_slope, q) if solver.gradients else None
         rough = end.of_square[1] != 0 or (solver.gradients and end.of_slope[1] != 0)
         return solver.at(end.of_square, q), slope, rough

@@ -60,3 +60,11 @@ def test_no_law_in_the_depth_where_q_falls_with_it(totals):
         one.depth_law("K", sigma_v=1, sigma_w="3/2", sigma_a=0, sigma_b=0)
     kept = mf.derive(THRESHOLD, architecture="full_residual", total_v="1", total_w="0")
     assert kept.depth_law("K", sigma_v=1, sigma_w="3/2", sigma_a=0, sigma_b=0).text() == "k(t)"
+
+
+def test_no_law_behind_a_norm_where_the_variance_falls():
+    parts = [mf.Dense(sigma_w=mf.Schedule(f"sigma_{s}", "1/2"), sigma_b=0) for s in "wv"]
+    block = mf.Residual(mf.Sequential((mf.LayerNorm(affine=False), parts[0], mf.Nonlinearity(THRESHOLD), parts[1])))
+    for quantity in ("K", "J"):
+        with pytest.raises(mf.MeanFieldError, match="no law of it is derived behind a LayerNorm"):
+            mf.derive(architecture=block).depth_law(quantity, sigma_v=1, sigma_w=1)
